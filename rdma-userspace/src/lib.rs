@@ -1,1 +1,1 @@
-//! x
+//! The runner: verbs, completion modes, control, probes and sessions.

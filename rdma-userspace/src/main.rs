@@ -1,1 +1,2 @@
+//! Entry point; see docs/architecture.md.
 fn main() {}

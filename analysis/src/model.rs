@@ -1,0 +1,243 @@
+//! Finished numbers: what the analysis hands to the report, the charts and the JSON. Nothing here computes or prints.
+//!
+//! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
+use crate::capture::manifest::{Manifest, Metric};
+use serde::Serialize;
+
+/// Everything about one capture, ready to print.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunReport {
+    /// Folder of the capture, relative to what was opened.
+    pub path: String,
+    /// The manifest as recorded.
+    pub manifest: Manifest,
+    /// Latency of the samples in untraced rounds: the headline (the probes disturb nothing). `None` when there were none.
+    pub untraced: Option<Latency>,
+    /// Latency of the samples in traced rounds: what the breakdown is about.
+    pub traced: Option<Latency>,
+    /// CPU time per operation.
+    pub cpu: CpuCost,
+    /// The stages of the traced samples; `None` without probes.
+    pub breakdown: Option<Breakdown>,
+    /// What the probes cost.
+    pub observer: Option<ObserverCost>,
+    /// Share of the samples that slept (event mode), 0 to 1, over traced samples.
+    pub slept_share: Option<f64>,
+    /// Hooks that stayed silent by design, and the proof that they were alive.
+    pub silent: Vec<SilentHook>,
+    /// Warnings that belong beside the numbers (emulation, INLINE, loss, instability).
+    pub warnings: Vec<String>,
+    /// Share of records or samples that were lost, 0 to 1.
+    pub loss_share: f64,
+}
+
+/// A latency distribution.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// What it measures.
+    pub metric: Metric,
+    /// Samples; nothing was trimmed.
+    pub n: u64,
+    /// Operations that failed (not in the distribution).
+    pub failed: u64,
+    /// Smallest.
+    pub min_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Standard deviation (of the population, floating).
+    pub stddev_ns: f64,
+    /// Quantiles in this order: 0.5, 0.9, 0.99, 0.999, 0.9999. `None` when fewer than ten samples lie above.
+    pub quantiles: Vec<Quantile>,
+    /// The true maximum.
+    pub max_ns: u64,
+    /// Sorted steps for CDF, CCDF and percentile plots: (latency, samples at or below). At most some thousand points.
+    pub steps: Vec<(u64, u64)>,
+    /// Histogram with logarithmic bins: (lower bound, upper bound, samples), empty bins left out.
+    pub bins: Vec<(u64, u64, u64)>,
+}
+
+/// One quantile.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Quantile {
+    /// 0 to 1.
+    pub q: f64,
+    /// Value; `None`: withheld, n is too small.
+    pub value_ns: Option<u64>,
+}
+
+/// CPU time per operation.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CpuCost {
+    /// The measured thread: user and system time per operation, untraced rounds.
+    pub thread_ns_per_op: Option<f64>,
+    /// Share of one CPU that the thread used, 0 to 1.
+    pub thread_share: Option<f64>,
+    /// The server's thread per operation.
+    pub server_ns_per_op: Option<f64>,
+    /// All CPUs of the machine (busy time), per operation: includes interrupts, softirqs and kernel workers, and everything else that ran.
+    pub machine_ns_per_op: Option<f64>,
+}
+
+/// Where the time of the traced samples went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Breakdown {
+    /// Samples that were joined.
+    pub joined: u64,
+    /// Samples in traced rounds.
+    pub samples: u64,
+    /// Samples flagged LOST.
+    pub lost: u64,
+    /// Share of the total time that named stages cover, 0 to 1.
+    pub coverage: f64,
+    /// Share of samples of which named stages cover at least 90 %.
+    pub covered_samples: f64,
+    /// Stages in path order, with "unattributed" last.
+    pub stages: Vec<StageStat>,
+    /// The bands of latency: p0-p50, p50-p90, p90-p99, p99-p99.9, above.
+    pub bands: Vec<Band>,
+    /// Count of samples by flag.
+    pub flags: Vec<(String, u64)>,
+    /// Agreement of the inferred join with the exact one; `None` where the exact one is not possible.
+    pub agreement: Option<Agreement>,
+    /// The slowest samples.
+    pub slow: Vec<SlowSample>,
+}
+
+/// One stage over all samples in which it was seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageStat {
+    /// Name from the stage table.
+    pub name: String,
+    /// What it means.
+    pub meaning: String,
+    /// Samples in which it was seen.
+    pub n: u64,
+    /// Sum over those samples divided by ALL joined samples: the means of all stages add up to the mean latency.
+    pub mean_of_all_ns: f64,
+    /// Median over the samples in which it was seen.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile over the samples in which it was seen.
+    pub p99_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: u64,
+    /// Share of the total time, 0 to 1.
+    pub share: f64,
+    /// Negative values: kept out of the sums, counted here.
+    pub negative: u64,
+    /// Sorted steps (duration, samples at or below) for a CDF, at most some hundred points.
+    pub steps: Vec<(u64, u64)>,
+}
+
+/// A band of latency and its stage means.
+#[derive(Clone, Debug, Serialize)]
+pub struct Band {
+    /// Such as `p50-p90`.
+    pub name: String,
+    /// Samples.
+    pub n: u64,
+    /// Mean latency.
+    pub mean_ns: f64,
+    /// (stage name, mean over the band's samples); adds up to `mean_ns`, "unattributed" included.
+    pub stages: Vec<(String, f64)>,
+}
+
+/// How often the inferred join chose the trigger that the exact one knows.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Agreement {
+    /// Samples compared.
+    pub compared: u64,
+    /// Samples with the same answer.
+    pub agreed: u64,
+}
+
+/// One slow sample as a waterfall.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlowSample {
+    /// wr_id of its begin WR.
+    pub wr_id: u64,
+    /// Round.
+    pub round: u32,
+    /// Total.
+    pub total_ns: u64,
+    /// (stage, start relative to the post, duration, median of that stage).
+    pub stages: Vec<SlowStage>,
+    /// Flags.
+    pub flags: Vec<String>,
+    /// The verdict in one sentence, naming the stage that grew most against its median and who was in the way.
+    pub verdict: String,
+}
+
+/// One bar of a waterfall.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlowStage {
+    /// Stage name.
+    pub name: String,
+    /// Start, relative to the begin of the post.
+    pub start_ns: u64,
+    /// Duration.
+    pub duration_ns: u64,
+    /// Median of that stage over all samples.
+    pub median_ns: Option<u64>,
+}
+
+/// Difference between traced and untraced rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct ObserverCost {
+    /// Difference of the medians, ns.
+    pub p50_diff_ns: f64,
+    /// 95 % interval of that difference, bootstrapped over rounds.
+    pub p50_interval_ns: (f64, f64),
+    /// Difference of the 99th percentiles; `None`: too few samples.
+    pub p99_diff_ns: Option<f64>,
+    /// Its interval.
+    pub p99_interval_ns: Option<(f64, f64)>,
+    /// Traced rounds and untraced rounds.
+    pub rounds: (u32, u32),
+}
+
+/// A hook that did not fire, and what that means.
+#[derive(Clone, Debug, Serialize)]
+pub struct SilentHook {
+    /// Hook name.
+    pub hook: String,
+    /// Symbol.
+    pub symbol: String,
+    /// Hits in this run's traced rounds.
+    pub hits: u64,
+    /// Why it is silent, and the control that proves the probe alive ("fired 10,000 times in the event rounds") or "no control possible here".
+    pub meaning: String,
+}
+
+/// The report over one capture or a tree of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Schema of this JSON.
+    pub schema_version: u32,
+    /// One entry per capture, in run order.
+    pub runs: Vec<RunReport>,
+    /// Poll against event, per operation where both are there.
+    pub comparisons: Vec<Comparison>,
+    /// Warnings for the whole report, shown at its top.
+    pub warnings: Vec<String>,
+}
+
+/// Poll against event of one operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Operation.
+    pub op: String,
+    /// Message size in bytes.
+    pub size_bytes: u32,
+    /// Ratio of the medians, event over poll, from untraced rounds.
+    pub p50_ratio: Option<f64>,
+    /// Its 95 % interval, bootstrapped over rounds.
+    pub p50_ratio_interval: Option<(f64, f64)>,
+    /// Ratio of the 99th percentiles.
+    pub p99_ratio: Option<f64>,
+    /// Ratio of CPU time per operation of the measured thread, event over poll.
+    pub cpu_ratio: Option<f64>,
+    /// The verdict in one sentence, or why it is withheld.
+    pub verdict: String,
+    /// True when the verdict is withheld.
+    pub withheld: bool,
+}
