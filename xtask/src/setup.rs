@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::process::Command;
 
 /// What building, the virtual machines and the tests need, and why.
-const PACKAGES: [(&str, &str); 19] = [
+const PACKAGES: [(&str, &str); 18] = [
     ("libibverbs-dev", "verbs"),
     ("librdmacm-dev", "verbs"),
     ("pkg-config", "finding libibverbs"),
@@ -26,7 +26,6 @@ const PACKAGES: [(&str, &str); 19] = [
     ("libc-bin", "finding shared libraries"),
     ("util-linux", "ending a virtual machine with xtask"),
     ("qemu-system-x86", "the virtual machine"),
-    ("qemu-utils", "the virtual machine"),
     ("ca-certificates", "downloads"),
     ("git", "the revision that a capture names"),
 ];
@@ -67,10 +66,14 @@ impl Plan {
         self.packages.is_empty() && self.bpf_packages.is_empty() && !self.nightly && !self.linker
     }
 
+    fn has_packages(&self) -> bool {
+        !self.packages.is_empty() || !self.bpf_packages.is_empty()
+    }
+
     /// The commands of the plan, as they are run.
     fn commands(&self) -> Vec<Command> {
         let mut commands = Vec::new();
-        if !self.packages.is_empty() || !self.bpf_packages.is_empty() {
+        if self.has_packages() {
             commands.push(apt(&["update", "-qq"]));
         }
         for packages in [&self.packages, &self.bpf_packages]
@@ -149,10 +152,7 @@ pub fn ensure(args: &Args) -> Result<()> {
             lines.join(" &&\n")
         )));
     }
-    if !(plan.packages.is_empty() && plan.bpf_packages.is_empty())
-        && !process::is_root()
-        && process::which("sudo").is_none()
-    {
+    if plan.has_packages() && !process::is_root() && process::which("sudo").is_none() {
         return Err(exit::infrastructure(format!(
             "neither root nor sudo; as root, run:\n{}",
             lines.join(" &&\n")
@@ -304,6 +304,7 @@ mod tests {
     fn the_commands_can_be_typed() {
         let plan = Plan {
             packages: vec!["kmod", "zstd"],
+            bpf_packages: vec!["g++"],
             nightly: false,
             linker: true,
         };
