@@ -9,6 +9,7 @@ mod process;
 mod setup;
 mod sources;
 mod toolchain;
+mod vm;
 
 use clap::{Parser, Subcommand};
 
@@ -26,12 +27,16 @@ enum Command {
     Setup(setup::Args),
     /// Build the probes' program into target/bpf/ and check the object.
     Bpf(bpf::Args),
+    /// Virtual machines with soft-RoCE: run any command in one.
+    #[command(subcommand)]
+    Vm(vm::Command),
 }
 
 fn main() -> std::process::ExitCode {
     let outcome = match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
         Command::Bpf(args) => bpf::run(&args),
+        Command::Vm(command) => vm::run(&command),
     };
     exit::report(outcome)
 }
