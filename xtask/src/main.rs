@@ -1,2 +1,42 @@
-//! Entry point; see docs/architecture.md.
-fn main() {}
+//! `cargo xtask`: everything that is done to rdmascope rather than by it. Set-up of the machine, the BPF build, virtual
+//! machines with soft-RoCE, the tests and the demo. Each subcommand has its own module; docs/building.md and docs/vm.md
+//! tell how they are used.
+
+mod bpf;
+mod exit;
+mod paths;
+mod process;
+mod setup;
+mod sources;
+mod toolchain;
+mod vm;
+
+use clap::{Parser, Subcommand};
+
+/// Set-up, builds, virtual machines, tests and the demo of rdmascope.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install what is missing on this machine: system packages and a toolchain for the BPF target.
+    Setup(setup::Args),
+    /// Build the probes' program into target/bpf/ and check the object.
+    Bpf(bpf::Args),
+    /// Virtual machines with soft-RoCE: run any command in one.
+    #[command(subcommand)]
+    Vm(vm::Command),
+}
+
+fn main() -> std::process::ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Setup(args) => setup::run(&args),
+        Command::Bpf(args) => bpf::run(&args),
+        Command::Vm(command) => vm::run(&command),
+    };
+    exit::report(outcome)
+}

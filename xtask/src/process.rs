@@ -1,0 +1,163 @@
+//! Running other programs: with a clean environment, and with errors that name the command.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Whether an inherited variable is kept for a nested program. `CARGO_*` and `RUST*` change how a nested cargo builds (an
+/// inherited `CARGO_ENCODED_RUSTFLAGS` silently drops `.BTF`); kept are only where cargo and rustup live and how they reach
+/// the network.
+fn is_kept(name: &str) -> bool {
+    const KEPT: [&str; 6] = [
+        "CARGO_HOME",
+        "CARGO_HTTP_",
+        "CARGO_NET_",
+        "CARGO_REGISTR",
+        "RUSTUP_HOME",
+        "RUSTUP_TOOLCHAIN",
+    ];
+    if KEPT.iter().any(|kept| name.starts_with(kept)) {
+        return true;
+    }
+    let dropped = [
+        "CARGO",
+        "RUST",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "MAKEFLAGS",
+        "MFLAGS",
+        "TARGET",
+    ];
+    !dropped.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// A command that inherits only the harmless part of the environment.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    let kept = std::env::vars_os().filter(|(name, _)| is_kept(&name.to_string_lossy()));
+    command
+        .env_clear()
+        .envs(kept.collect::<Vec<(OsString, OsString)>>());
+    command
+}
+
+/// The cargo that runs this xtask, for the workspace's own packages.
+pub fn cargo() -> Command {
+    let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(crate::paths::root());
+    cargo
+}
+
+/// The command line as it could be typed.
+pub fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|word| quoted(&word.to_string_lossy()))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A word quoted for a POSIX shell where that is needed.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Runs the command with its output shown; fails unless it ends with 0.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("starting `{}`", line(command)))?;
+    if !status.success() {
+        bail!("`{}` ended with {status}", line(command));
+    }
+    Ok(())
+}
+
+/// Runs the command and returns its standard output; its standard error becomes part of the error.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("starting `{}`", line(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!(
+            "`{}` ended with {}: {}",
+            line(command),
+            output.status,
+            said.trim()
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The path of a program on `PATH` or in the system folders that an ordinary user's `PATH` lacks.
+pub fn which(program: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+    let folders = std::env::split_paths(&path)
+        .chain(system.iter().map(|folder| Path::new(folder).to_path_buf()));
+    folders
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|itself| itself.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_harmless_variables_are_inherited() {
+        for kept in [
+            "PATH",
+            "HOME",
+            "CARGO_HOME",
+            "CARGO_HTTP_CAINFO",
+            "RUSTUP_HOME",
+            "http_proxy",
+        ] {
+            assert!(is_kept(kept), "{kept}");
+        }
+        for dropped in [
+            "CARGO",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_TARGET_DIR",
+            "RUSTFLAGS",
+            "RUSTC",
+            "RUST_LOG",
+            "LD_LIBRARY_PATH",
+        ] {
+            assert!(!is_kept(dropped), "{dropped}");
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        assert_eq!(quoted("a-b/c=1"), "a-b/c=1");
+        assert_eq!(quoted("it's so"), r"'it'\''s so'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_failing_command_is_named_with_what_it_said() {
+        let error = output(Command::new("sh").args(["-c", "echo because >&2; exit 3"]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("because") && error.contains("exit status: 3"),
+            "{error}"
+        );
+    }
+}

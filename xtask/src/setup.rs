@@ -1,0 +1,329 @@
+//! `cargo xtask setup`: finds what is missing on this machine, says it, and installs it. Quick where nothing is missing.
+//! Works in a bare Debian or Ubuntu with cargo and a C linker.
+
+use crate::toolchain::{self, Compiler};
+use crate::{exit, paths, process};
+use anyhow::{Result, anyhow};
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::process::Command;
+
+/// What building, the virtual machines and the tests need, and why.
+const PACKAGES: [(&str, &str); 18] = [
+    ("libibverbs-dev", "verbs"),
+    ("librdmacm-dev", "verbs"),
+    ("pkg-config", "finding libibverbs"),
+    ("libclang-dev", "reading its headers"),
+    ("ibverbs-providers", "the soft-RoCE provider in the guest"),
+    ("ibverbs-utils", "ibv_rc_pingpong in the guest"),
+    ("rdma-core", "provider configuration in the guest"),
+    ("perftest", "foreign programs to trace in the guest"),
+    ("iproute2", "ip and rdma in the guest"),
+    ("busybox-static", "the guest's shell"),
+    ("kmod", "module dependencies"),
+    ("xz-utils", "unpacking modules"),
+    ("zstd", "unpacking modules"),
+    ("libc-bin", "finding shared libraries"),
+    ("util-linux", "ending a virtual machine with xtask"),
+    ("qemu-system-x86", "the virtual machine"),
+    ("ca-certificates", "downloads"),
+    ("git", "the revision that a capture names"),
+];
+/// Debian's compiler for the BPF target, and what building the linker needs.
+const BPF_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+const LINKER_PACKAGES: [&str; 2] = ["llvm-22-dev", "g++"];
+
+/// Options of `cargo xtask setup`.
+#[derive(Debug, Default, Clone, clap::Args)]
+pub struct Args {
+    /// Install nothing: print what is missing and the command that installs it, and end with 69.
+    #[arg(long)]
+    pub no_install: bool,
+    /// Install without asking.
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<()> {
+    ensure(args)?;
+    println!("everything is there");
+    Ok(())
+}
+
+/// What has to be done on this machine.
+#[derive(Debug, Default)]
+struct Plan {
+    packages: Vec<&'static str>,
+    /// Packages without which the committed BPF object is taken.
+    bpf_packages: Vec<&'static str>,
+    nightly: bool,
+    linker: bool,
+}
+
+impl Plan {
+    fn is_empty(&self) -> bool {
+        self.packages.is_empty() && self.bpf_packages.is_empty() && !self.nightly && !self.linker
+    }
+
+    fn has_packages(&self) -> bool {
+        !self.packages.is_empty() || !self.bpf_packages.is_empty()
+    }
+
+    /// The commands of the plan, as they are run.
+    fn commands(&self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        if self.has_packages() {
+            commands.push(apt(&["update", "-qq"]));
+        }
+        for packages in [&self.packages, &self.bpf_packages]
+            .into_iter()
+            .filter(|list| !list.is_empty())
+        {
+            let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
+            install.args(packages);
+            commands.push(install);
+        }
+        if self.nightly {
+            let mut rustup = process::command("rustup");
+            rustup.args([
+                "toolchain",
+                "install",
+                "nightly",
+                "--profile",
+                "minimal",
+                "--component",
+                "rust-src",
+            ]);
+            commands.push(rustup);
+        }
+        if self.linker {
+            let mut cargo = process::cargo();
+            cargo.args([
+                "install",
+                "--locked",
+                "bpf-linker",
+                "--version",
+                toolchain::LINKER_VERSION,
+                "--root",
+            ]);
+            cargo
+                .arg(paths::tools())
+                .args(["--no-default-features", "--features"]);
+            cargo
+                .arg(format!("llvm-{}", toolchain::LLVM_MAJOR))
+                .env("LLVM_PREFIX", toolchain::llvm_prefix());
+            commands.push(cargo);
+        }
+        commands
+    }
+}
+
+/// Installs what is missing, or says what it is and fails.
+pub fn ensure(args: &Args) -> Result<()> {
+    let plan = plan()?;
+    if plan.is_empty() {
+        return Ok(());
+    }
+    let commands = plan.commands();
+    let lines: Vec<String> = commands.iter().map(shown).collect();
+    println!("missing on this machine:");
+    for package in plan.packages.iter().chain(&plan.bpf_packages) {
+        let why = PACKAGES
+            .iter()
+            .find(|(name, _)| name == package)
+            .map_or("building the probes", |(_, why)| why);
+        println!("  {package} ({why})");
+    }
+    if plan.nightly {
+        println!("  a nightly Rust with its library sources (building the probes)");
+    }
+    if plan.linker {
+        println!(
+            "  bpf-linker {} (building the probes; into {})",
+            toolchain::LINKER_VERSION,
+            paths::shown(&paths::tools())
+        );
+    }
+    println!("commands:\n  {}", lines.join("\n  "));
+    if args.no_install {
+        return Err(exit::infrastructure(format!(
+            "not installing anything; run:\n{}",
+            lines.join(" &&\n")
+        )));
+    }
+    if plan.has_packages() && !process::is_root() && process::which("sudo").is_none() {
+        return Err(exit::infrastructure(format!(
+            "neither root nor sudo; as root, run:\n{}",
+            lines.join(" &&\n")
+        )));
+    }
+    if !args.yes && !agreed()? {
+        return Err(exit::infrastructure("nothing was installed"));
+    }
+    for command in commands {
+        install(command)?;
+    }
+    Ok(())
+}
+
+fn install(mut command: Command) -> Result<()> {
+    let line = shown(&command);
+    println!("+ {line}");
+    // The toolchain is a convenience: without it the committed object is taken.
+    let is_apt = command
+        .get_args()
+        .chain([command.get_program()])
+        .any(|word| word.to_string_lossy().ends_with("apt-get"));
+    match process::run(&mut command) {
+        Err(error) if is_apt => Err(exit::infrastructure(format!("{error:#}"))),
+        Err(error) => {
+            eprintln!("xtask: {error:#}; the committed BPF object will be used");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// The command as a user could type it, with the variable that matters.
+fn shown(command: &Command) -> String {
+    let prefix = command.get_envs().find(|(name, _)| *name == "LLVM_PREFIX");
+    let prefix =
+        prefix.and_then(|(name, value)| Some(format!("{}={} ", name.to_str()?, value?.to_str()?)));
+    prefix.unwrap_or_default() + &process::line(command)
+}
+
+/// Asks, where there is someone to ask.
+fn agreed() -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    print!("install now? [Y/n] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes"))
+}
+
+fn apt(args: &[&str]) -> Command {
+    let mut command = if process::is_root() {
+        process::command("apt-get")
+    } else {
+        let mut sudo = process::command("sudo");
+        sudo.args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+        sudo
+    };
+    command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
+    command
+}
+
+fn plan() -> Result<Plan> {
+    if process::which("dpkg-query").is_none() || process::which("apt-get").is_none() {
+        return Err(exit::infrastructure(format!(
+            "this is no Debian or Ubuntu: install by hand what these packages hold: {}",
+            PACKAGES.map(|(name, _)| name).join(" ")
+        )));
+    }
+    let installed = installed()?;
+    let missing = |names: &[&'static str]| -> Vec<&'static str> {
+        names
+            .iter()
+            .copied()
+            .filter(|name| !installed.contains(*name))
+            .collect()
+    };
+    let mut plan = Plan {
+        packages: missing(&PACKAGES.map(|(name, _)| name)),
+        ..Plan::default()
+    };
+    let compiler = Compiler::find();
+    if compiler.is_none() {
+        if has_candidates(&BPF_PACKAGES) {
+            plan.bpf_packages.extend(missing(&BPF_PACKAGES));
+        } else {
+            plan.nightly = process::which("rustup").is_some();
+        }
+    }
+    let can_compile = compiler.is_some() || plan.nightly || !plan.bpf_packages.is_empty();
+    if can_compile && toolchain::linker_folder().is_none() {
+        let is_offered = missing(&LINKER_PACKAGES).is_empty() || has_candidates(&LINKER_PACKAGES);
+        if is_offered {
+            plan.bpf_packages.extend(missing(&LINKER_PACKAGES));
+            plan.linker = true;
+        }
+    }
+    Ok(plan)
+}
+
+/// Names of the installed packages, without architecture.
+fn installed() -> Result<BTreeSet<String>> {
+    let format = "-f=${db:Status-Status} ${Package}\\n";
+    let list = process::output(process::command("dpkg-query").args(["-W", format]))
+        .map_err(|error| anyhow!("asking for the installed packages: {error:#}"))?;
+    Ok(list
+        .lines()
+        .filter_map(|line| line.strip_prefix("installed "))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Whether this machine's archive offers every one of the packages. Where its lists were never fetched, nothing is known:
+/// then Debian 12, which has them, is told by its name.
+fn has_candidates(packages: &[&str]) -> bool {
+    let policy = process::output(
+        process::command("apt-cache")
+            .env("LC_ALL", "C")
+            .arg("policy")
+            .args(packages),
+    );
+    let policy = policy.unwrap_or_default();
+    let offered = policy
+        .lines()
+        .filter(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)"));
+    if offered.count() == packages.len() {
+        return true;
+    }
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    policy.is_empty()
+        && release
+            .lines()
+            .any(|line| line == "VERSION_CODENAME=bookworm")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_plan_runs_nothing() {
+        assert!(Plan::default().is_empty());
+        assert!(Plan::default().commands().is_empty());
+    }
+
+    #[test]
+    fn the_commands_can_be_typed() {
+        let plan = Plan {
+            packages: vec!["kmod", "zstd"],
+            bpf_packages: vec!["g++"],
+            nightly: false,
+            linker: true,
+        };
+        let lines: Vec<String> = plan.commands().iter().map(shown).collect();
+        assert_eq!(lines.len(), 4);
+        assert!(
+            lines[1].ends_with("apt-get install -y -qq --no-install-recommends kmod zstd"),
+            "{}",
+            lines[1]
+        );
+        assert!(
+            lines[3].starts_with("LLVM_PREFIX=/usr/lib/llvm-22 "),
+            "{}",
+            lines[2]
+        );
+        assert!(
+            lines[3].contains("bpf-linker --version 0.13.0"),
+            "{}",
+            lines[2]
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! Virtual machines with soft-RoCE: `cargo xtask vm`, and the same machinery for tests and the demo. docs/vm.md tells how
+//! they are used.
+
+mod accel;
+mod apt;
+mod cli;
+mod cpio;
+mod image;
+mod job;
+mod kernel;
+mod modules;
+mod qemu;
+mod watch;
+
+pub use cli::{Command, run};
