@@ -1,8 +1,27 @@
 //! A capture: the folder of one run. `manifest.json`, and the samples and events: an append-only log while recording
-//! (`capture.log`), Parquet once sealed (`samples.parquet`, `events.parquet`).
+//! (`capture.log`), Parquet once sealed (`samples.parquet`, `events.parquet`). docs/capture-format.md describes it.
 
+mod error;
+pub mod log;
 pub mod manifest;
 pub mod sample;
 
+pub use error::{Error, Result};
+pub use log::LogWriter;
 pub use manifest::Manifest;
 pub use sample::Sample;
+
+/// The manifest's file name.
+pub const MANIFEST_FILE: &str = "manifest.json";
+/// The log's file name.
+pub const LOG_FILE: &str = "capture.log";
+/// The sealed samples' file name.
+pub const SAMPLES_FILE: &str = "samples.parquet";
+/// The sealed events' file name.
+pub const EVENTS_FILE: &str = "events.parquet";
+
+/// Name of the folder of one run below the output folder: `host=NAME/run=NNN-op-mode`.
+pub fn run_dir_name(host: &str, index: u32, op: &str, mode: &str) -> std::path::PathBuf {
+    let safe: String = host.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '_' }).collect();
+    std::path::PathBuf::from(format!("host={safe}")).join(format!("run={index:03}-{op}-{mode}"))
+}
