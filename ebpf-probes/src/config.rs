@@ -2,17 +2,23 @@
 
 /// Ring buffer map that carries the records.
 pub const RING_MAP: &str = "RING";
-/// Per-CPU array, index = [`crate::Kind`] as a number: records that a probe tried to write.
-pub const ATTEMPTED_MAP: &str = "ATTEMPTED";
-/// Per-CPU array, index = [`crate::Kind`] as a number: records that found no room in the ring.
-pub const LOST_MAP: &str = "LOST";
+/// Per-CPU array with one row of counters ([`crate::counters`]) per CPU.
+pub const COUNTERS_MAP: &str = "COUNTERS";
 /// Hash of thread ids whose scheduling is recorded.
 pub const TRACKED_PIDS_MAP: &str = "TRACKED_PIDS";
 /// Hash of process ids whose CQs are recorded.
 pub const TRACKED_TGIDS_MAP: &str = "TRACKED_TGIDS";
 /// Hash of queue pair numbers whose rxe events are recorded.
 pub const TRACKED_QPNS_MAP: &str = "TRACKED_QPNS";
+/// Hash of interrupt numbers that are recorded when the global `IRQ_FILTER` is 1.
+pub const TRACKED_IRQS_MAP: &str = "TRACKED_IRQS";
+/// Array of one `u64`: what the clock check stored.
+pub const CLOCK_MAP: &str = "CLOCK";
 /// Kinds are smaller than this: size of the per-kind arrays.
 pub const KINDS_MAX: u32 = 64;
+/// Entries of each hash of tracked things.
+pub const TRACKED_MAX: u32 = 4096;
 /// An offset that is not known: the probe leaves the field out.
 pub const OFFSET_UNKNOWN: u32 = u32::MAX;
+/// Not a number that this event has (a CPU, a queue pair, an interrupt).
+pub const NONE: u32 = u32::MAX;

@@ -8,8 +8,10 @@
 #![no_std]
 
 pub mod config;
+pub mod counters;
 mod kind;
 pub mod layout;
+mod program;
 mod records;
 
 #[cfg(feature = "host")]
@@ -18,4 +20,5 @@ mod decode;
 #[cfg(feature = "host")]
 pub use decode::{Body, DecodeError, Event, decode, encode};
 pub use kind::Kind;
+pub use program::Program;
 pub use records::*;

@@ -1,0 +1,95 @@
+//! What the loader sets before loading: offsets of kernel structures, addresses of functions, switches.
+//!
+//! The kernel freezes these, so a branch on one of them costs nothing once the verifier has run.
+
+use aya_ebpf::Global;
+use ebpf_probes::config::OFFSET_UNKNOWN;
+
+macro_rules! globals {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {
+        $($(#[$doc])* #[unsafe(no_mangle)] pub static $name: Global<$type> = Global::new($value);)*
+    };
+}
+
+globals! {
+    /// `task_struct.pid`.
+    OFF_TASK_PID: u32 = OFFSET_UNKNOWN;
+    /// `task_struct.tgid`.
+    OFF_TASK_TGID: u32 = OFFSET_UNKNOWN;
+    /// `ib_cq.uobject`.
+    OFF_CQ_UOBJECT: u32 = OFFSET_UNKNOWN;
+    /// `ib_cq.res.task`.
+    OFF_CQ_TASK: u32 = OFFSET_UNKNOWN;
+    /// `ib_cq.res.id`.
+    OFF_CQ_RES_ID: u32 = OFFSET_UNKNOWN;
+    /// `ib_uobject.user_handle`.
+    OFF_UOBJECT_HANDLE: u32 = OFFSET_UNKNOWN;
+    /// `file.private_data`.
+    OFF_FILE_PRIVATE: u32 = OFFSET_UNKNOWN;
+    /// `ib_uverbs_completion_event_file.ev_queue`.
+    OFF_EV_QUEUE: u32 = OFFSET_UNKNOWN;
+    /// `rxe_qp.ibqp`: from the `rxe_qp` to its `ib_qp`.
+    OFF_RXE_QP_IBQP: u32 = OFFSET_UNKNOWN;
+    /// `ib_qp.qp_num`.
+    OFF_IB_QP_NUM: u32 = OFFSET_UNKNOWN;
+    /// `rxe_cq.ibcq`: from the `rxe_cq` to its `ib_cq`.
+    OFF_RXE_CQ_IBCQ: u32 = OFFSET_UNKNOWN;
+    /// `rxe_pkt_info.qp`.
+    OFF_PKT_QP: u32 = OFFSET_UNKNOWN;
+    /// `rxe_pkt_info.wqe`.
+    OFF_PKT_WQE: u32 = OFFSET_UNKNOWN;
+    /// `rxe_pkt_info.psn`.
+    OFF_PKT_PSN: u32 = OFFSET_UNKNOWN;
+    /// `rxe_pkt_info.opcode`.
+    OFF_PKT_OPCODE: u32 = OFFSET_UNKNOWN;
+    /// `rxe_send_wqe.wr.wr_id`.
+    OFF_WQE_WR_ID: u32 = OFFSET_UNKNOWN;
+    /// `sk_buff.cb`.
+    OFF_SKB_CB: u32 = OFFSET_UNKNOWN;
+    /// `sk_buff.dev`.
+    OFF_SKB_DEV: u32 = OFFSET_UNKNOWN;
+    /// `net_device.ifindex`.
+    OFF_DEV_IFINDEX: u32 = OFFSET_UNKNOWN;
+    /// `work_struct.func`.
+    OFF_WORK_FUNC: u32 = OFFSET_UNKNOWN;
+    /// `mlx5_core_cq.cqn`.
+    OFF_MLX5_CQN: u32 = OFFSET_UNKNOWN;
+    /// `mlx5_core_cq.irqn`.
+    OFF_MLX5_IRQN: u32 = OFFSET_UNKNOWN;
+    /// `mlx4_cq.cqn`.
+    OFF_MLX4_CQN: u32 = OFFSET_UNKNOWN;
+    /// `mlx4_cq.irq`.
+    OFF_MLX4_IRQ: u32 = OFFSET_UNKNOWN;
+
+    /// 1: tasklets are recorded only when their function is one of the four below.
+    TASKLET_FILTER: u32 = 0;
+    /// Address of a tasklet's function that leads to a completion handler, or 0.
+    TASKLET_FUNC_0: u64 = 0;
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_1: u64 = 0;
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_2: u64 = 0;
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_3: u64 = 0;
+    /// Address of the work function whose items are recorded.
+    WORK_FUNC_0: u64 = 0;
+    /// As `WORK_FUNC_0`.
+    WORK_FUNC_1: u64 = 0;
+    /// 1: interrupts are recorded only when their number is in `TRACKED_IRQS`.
+    IRQ_FILTER: u32 = 0;
+    /// 1: rxe events are recorded for every queue pair.
+    TRACE_ALL_QPS: u32 = 0;
+    /// 1: completion handlers are recorded for every owner.
+    TRACE_ALL_CQS: u32 = 0;
+    /// Packets are recorded for this interface only; 0 means all.
+    IFINDEX: u32 = 0;
+}
+
+/// The offset, unless it is not known.
+#[inline(always)]
+pub fn known(offset: &Global<u32>) -> Option<u32> {
+    match offset.load() {
+        OFFSET_UNKNOWN => None,
+        known => Some(known),
+    }
+}

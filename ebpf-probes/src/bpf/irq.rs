@@ -1,0 +1,96 @@
+//! Idle exit, hard interrupts, softirqs, tasklets and NAPI polls.
+
+use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::programs::RawTracePointContext;
+use ebpf_probes::config::NONE;
+use ebpf_probes::{CpuIdle, Irq, Kind, Napi, Program, Softirq, Tasklet};
+
+use super::globals::{IRQ_FILTER, TASKLET_FILTER, TASKLET_FUNC_0, TASKLET_FUNC_1, TASKLET_FUNC_2, TASKLET_FUNC_3};
+use super::hit::Hit;
+use super::tracked;
+
+const VEC_NET_RX: u32 = 3;
+const VEC_TASKLET: u32 = 6;
+/// `PWR_EVENT_EXIT`: the state that says "left idle".
+const IDLE_EXIT: u32 = u32::MAX;
+
+/// `cpu_idle(unsigned int state, unsigned int cpu)`: exits only.
+#[raw_tracepoint(tracepoint = "cpu_idle")]
+pub fn cpu_idle(ctx: RawTracePointContext) -> i32 {
+    if ctx.arg::<u32>(0) == IDLE_EXIT
+        && let Some(hit) = Hit::of(Program::CpuIdle)
+    {
+        hit.emit(Kind::CpuIdleExit, CpuIdle { state: NONE, reserved: 0 });
+    }
+    0
+}
+
+/// `irq_handler_entry(int irq, struct irqaction *action)`.
+#[raw_tracepoint(tracepoint = "irq_handler_entry")]
+pub fn irq_entry(ctx: RawTracePointContext) -> i32 {
+    irq(&ctx, Program::IrqEntry, Kind::IrqEntry)
+}
+
+/// `irq_handler_exit(int irq, struct irqaction *action, int ret)`.
+#[raw_tracepoint(tracepoint = "irq_handler_exit")]
+pub fn irq_exit(ctx: RawTracePointContext) -> i32 {
+    irq(&ctx, Program::IrqExit, Kind::IrqExit)
+}
+
+#[inline(always)]
+fn irq(ctx: &RawTracePointContext, program: Program, kind: Kind) -> i32 {
+    let Some(hit) = Hit::of(program) else { return 0 };
+    let irq = ctx.arg::<u32>(0);
+    if IRQ_FILTER.load() == 0 || tracked::irq(irq) {
+        hit.emit(kind, Irq { irq, reserved: 0 });
+    }
+    0
+}
+
+/// `softirq_entry(unsigned int vec)`: the two vectors that lead to completions.
+#[raw_tracepoint(tracepoint = "softirq_entry")]
+pub fn softirq_entry(ctx: RawTracePointContext) -> i32 {
+    softirq(&ctx, Program::SoftirqEntry, Kind::SoftirqEntry)
+}
+
+/// `softirq_exit(unsigned int vec)`.
+#[raw_tracepoint(tracepoint = "softirq_exit")]
+pub fn softirq_exit(ctx: RawTracePointContext) -> i32 {
+    softirq(&ctx, Program::SoftirqExit, Kind::SoftirqExit)
+}
+
+#[inline(always)]
+fn softirq(ctx: &RawTracePointContext, program: Program, kind: Kind) -> i32 {
+    let vec = ctx.arg::<u32>(0);
+    if (vec == VEC_NET_RX || vec == VEC_TASKLET)
+        && let Some(hit) = Hit::of(program)
+    {
+        hit.emit(kind, Softirq { vec, reserved: 0 });
+    }
+    0
+}
+
+/// `tasklet_entry(struct tasklet_struct *t, void *func)`.
+#[raw_tracepoint(tracepoint = "tasklet_entry")]
+pub fn tasklet_entry(ctx: RawTracePointContext) -> i32 {
+    let Some(hit) = Hit::of(Program::TaskletEntry) else { return 0 };
+    let func = ctx.arg::<u64>(1);
+    if TASKLET_FILTER.load() == 0 || leads_to_a_handler(func) {
+        hit.emit(Kind::TaskletEntry, Tasklet { tasklet: ctx.arg(0), func });
+    }
+    0
+}
+
+#[inline(always)]
+fn leads_to_a_handler(func: u64) -> bool {
+    func == TASKLET_FUNC_0.load() || func == TASKLET_FUNC_1.load() || func == TASKLET_FUNC_2.load() || func == TASKLET_FUNC_3.load()
+}
+
+/// `napi_poll(struct napi_struct *napi, int work, int budget)`, at the end of a poll.
+#[raw_tracepoint(tracepoint = "napi_poll")]
+pub fn napi_poll(ctx: RawTracePointContext) -> i32 {
+    if let Some(hit) = Hit::of(Program::NapiPoll) {
+        hit.emit(Kind::NapiPoll, Napi { work: ctx.arg(1), budget: ctx.arg(2) });
+    }
+    0
+}

@@ -1,0 +1,61 @@
+//! The scheduler: a tracked thread is woken, becomes runnable, gets or leaves a CPU, moves.
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::programs::RawTracePointContext;
+use ebpf_probes::config::NONE;
+use ebpf_probes::{Kind, Program, Switch, Wake};
+
+use super::globals::{OFF_TASK_PID, known};
+use super::hit::{Hit, now_ns};
+use super::{read, tracked};
+
+/// `sched_waking(struct task_struct *p)`, on the waker's CPU.
+#[raw_tracepoint(tracepoint = "sched_waking")]
+pub fn sched_waking(ctx: RawTracePointContext) -> i32 {
+    wake(&ctx, Program::SchedWaking, Kind::SchedWaking, NONE)
+}
+
+/// `sched_wakeup(struct task_struct *p)`, on the CPU that activates the thread.
+#[raw_tracepoint(tracepoint = "sched_wakeup")]
+pub fn sched_wakeup(ctx: RawTracePointContext) -> i32 {
+    wake(&ctx, Program::SchedWakeup, Kind::SchedWakeup, NONE)
+}
+
+/// `sched_migrate_task(struct task_struct *p, int dest_cpu)`.
+#[raw_tracepoint(tracepoint = "sched_migrate_task")]
+pub fn sched_migrate(ctx: RawTracePointContext) -> i32 {
+    let target_cpu = ctx.arg::<u32>(1);
+    wake(&ctx, Program::SchedMigrate, Kind::SchedMigrate, target_cpu)
+}
+
+#[inline(always)]
+fn wake(ctx: &RawTracePointContext, program: Program, kind: Kind, target_cpu: u32) -> i32 {
+    let Some(hit) = Hit::of(program) else { return 0 };
+    let Some(target_pid) = pid_of(ctx.arg(0)) else { return 0 };
+    if tracked::pid(target_pid) {
+        hit.emit(kind, Wake { target_pid, target_cpu });
+    }
+    0
+}
+
+/// `sched_switch(bool preempt, struct task_struct *prev, struct task_struct *next, ...)`; `current` is still `prev`.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
+    let Some(hit) = Hit::of(Program::SchedSwitch) else { return 0 };
+    let prev_pid = ctx.pid();
+    let Some(next_pid) = pid_of(ctx.arg(2)) else { return 0 };
+    if !tracked::pid(next_pid) && !tracked::pid(prev_pid) {
+        return 0;
+    }
+    let ts_ns = now_ns();
+    let preempted = u32::from(ctx.arg::<u64>(0) & 0xff != 0);
+    let prev_comm = ctx.command().unwrap_or_default();
+    hit.emit_at(ts_ns, Kind::SchedSwitch, Switch { prev_pid, next_pid, prev_comm, preempted, reserved: 0 });
+    0
+}
+
+#[inline(always)]
+fn pid_of(task: u64) -> Option<u32> {
+    read(task, known(&OFF_TASK_PID)?)
+}

@@ -1,0 +1,42 @@
+//! What is recorded: the filters that the loader fills at run time.
+
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::HashMap;
+use ebpf_probes::config::TRACKED_MAX;
+
+/// Threads whose scheduling is recorded.
+#[map]
+static TRACKED_PIDS: HashMap<u32, u32> = HashMap::with_max_entries(TRACKED_MAX, 0);
+/// Processes whose CQs are recorded.
+#[map]
+static TRACKED_TGIDS: HashMap<u32, u32> = HashMap::with_max_entries(TRACKED_MAX, 0);
+/// Queue pairs whose rxe events are recorded.
+#[map]
+static TRACKED_QPNS: HashMap<u32, u32> = HashMap::with_max_entries(TRACKED_MAX, 0);
+/// Interrupts that are recorded when the filter is on.
+#[map]
+static TRACKED_IRQS: HashMap<u32, u32> = HashMap::with_max_entries(TRACKED_MAX, 0);
+
+/// Whether the thread's scheduling is recorded. The idle thread never is.
+#[inline(always)]
+pub fn pid(pid: u32) -> bool {
+    pid != 0 && TRACKED_PIDS.get_ptr(pid).is_some()
+}
+
+/// Whether the process's CQs are recorded.
+#[inline(always)]
+pub fn tgid(tgid: u32) -> bool {
+    TRACKED_TGIDS.get_ptr(tgid).is_some()
+}
+
+/// Whether the queue pair's events are recorded.
+#[inline(always)]
+pub fn qpn(qpn: u32) -> bool {
+    TRACKED_QPNS.get_ptr(qpn).is_some()
+}
+
+/// Whether the interrupt is in the filter's set.
+#[inline(always)]
+pub fn irq(irq: u32) -> bool {
+    TRACKED_IRQS.get_ptr(irq).is_some()
+}

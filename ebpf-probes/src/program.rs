@@ -1,0 +1,99 @@
+//! The programs of the BPF object: one number per program, the index of its hit counter.
+
+macro_rules! programs {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $symbol:literal;)*) => {
+        /// A program of the BPF object.
+        #[repr(u32)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Program {
+            $($(#[$doc])* $name = $number,)*
+        }
+
+        impl Program {
+            /// Every program, in the order of their numbers.
+            pub const ALL: &'static [Program] = &[$(Program::$name,)*];
+
+            /// The program's symbol in the object.
+            pub const fn symbol(self) -> &'static str {
+                match self {
+                    $(Program::$name => $symbol,)*
+                }
+            }
+        }
+    };
+}
+
+programs! {
+    /// Raw tracepoint `cpu_idle`.
+    CpuIdle = 0, "cpu_idle";
+    /// Raw tracepoint `irq_handler_entry`.
+    IrqEntry = 1, "irq_entry";
+    /// Raw tracepoint `irq_handler_exit`.
+    IrqExit = 2, "irq_exit";
+    /// Raw tracepoint `softirq_entry`.
+    SoftirqEntry = 3, "softirq_entry";
+    /// Raw tracepoint `softirq_exit`.
+    SoftirqExit = 4, "softirq_exit";
+    /// Raw tracepoint `tasklet_entry`.
+    TaskletEntry = 5, "tasklet_entry";
+    /// Raw tracepoint `workqueue_queue_work`.
+    WorkQueue = 6, "work_queue";
+    /// Raw tracepoint `workqueue_execute_start`.
+    WorkStart = 7, "work_start";
+    /// Raw tracepoint `napi_poll`.
+    NapiPoll = 8, "napi_poll";
+    /// Raw tracepoint `sched_waking`.
+    SchedWaking = 9, "sched_waking";
+    /// Raw tracepoint `sched_wakeup`.
+    SchedWakeup = 10, "sched_wakeup";
+    /// Raw tracepoint `sched_switch`.
+    SchedSwitch = 11, "sched_switch";
+    /// Raw tracepoint `sched_migrate_task`.
+    SchedMigrate = 12, "sched_migrate";
+    /// Entry of `ib_uverbs_comp_handler`.
+    CompHandler = 13, "comp_handler";
+    /// Entry of `ib_uverbs_comp_event_read`: remembers the channel for the return.
+    EventReadEntry = 14, "event_read_entry";
+    /// Return of `ib_uverbs_comp_event_read`.
+    EventReadReturn = 15, "event_read_return";
+    /// Entry of `rxe_post_send`.
+    RxePost = 16, "rxe_post";
+    /// Entry of `rxe_xmit_packet`.
+    RxeXmit = 17, "rxe_xmit";
+    /// Entry of `rxe_send` on kernels without `rxe_xmit_packet`.
+    RxeSend = 18, "rxe_send";
+    /// Entry of `rxe_loopback` on kernels without `rxe_xmit_packet`.
+    RxeLoopback = 19, "rxe_loopback";
+    /// Entry of `rxe_comp_queue_pkt`.
+    RxeCompQueue = 20, "rxe_comp_queue";
+    /// Entry of `rxe_resp_queue_pkt`.
+    RxeRespQueue = 21, "rxe_resp_queue";
+    /// Entry of `rxe_requester`.
+    RxeRequester = 22, "rxe_requester";
+    /// Entry of `rxe_completer`.
+    RxeCompleter = 23, "rxe_completer";
+    /// Entry of `rxe_responder`.
+    RxeResponder = 24, "rxe_responder";
+    /// Entry of `rxe_sender`.
+    RxeSender = 25, "rxe_sender";
+    /// Entry of `rxe_receiver`.
+    RxeReceiver = 26, "rxe_receiver";
+    /// Entry of `rxe_cq_post`.
+    RxeCqPost = 27, "rxe_cq_post";
+    /// Entry of `mlx5_add_cq_to_tasklet`.
+    Mlx5Enqueue = 28, "mlx5_enqueue";
+    /// Entry of `mlx5_ib_cq_comp`.
+    Mlx5Comp = 29, "mlx5_comp";
+    /// Entry of `mlx5_ib_poll_cq`: kernel consumers only, counts and records nothing.
+    Mlx5PollCq = 30, "mlx5_poll_cq";
+    /// Entry of `mlx4_add_cq_to_tasklet`.
+    Mlx4Enqueue = 31, "mlx4_enqueue";
+    /// Entry of `mlx4_ib_cq_comp`.
+    Mlx4Comp = 32, "mlx4_comp";
+    /// Raw tracepoint `netif_receive_skb`.
+    NetRx = 33, "net_rx";
+    /// Raw tracepoint `net_dev_start_xmit`.
+    NetTx = 34, "net_tx";
+    /// Never attached: stores the kernel's clock for the start-up check.
+    ClockProbe = 35, "clock_probe";
+}
