@@ -16,6 +16,9 @@ const PROVIDER_FILE: &str = "/etc/libibverbs.d/rxe.driver";
 /// Programs that every guest has, beside busybox.
 const PROGRAMS: [&str; 5] = ["ip", "rdma", "ibv_devinfo", "ibv_rc_pingpong", "tc"];
 
+/// busybox runs its own applets before anything on PATH, and its `ip` knows too little.
+const COMMAND_HEAD: &str = "#!/bin/sh\nip() { /bin/ip \"$@\"; }\ntc() { /bin/tc \"$@\"; }\n";
+
 /// What goes into one guest's image.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
