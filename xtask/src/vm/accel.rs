@@ -7,7 +7,7 @@ use crate::paths;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -144,14 +144,21 @@ fn try_kvm(kernel: &Kernel) -> Result<(), String> {
         };
         match from.recv_timeout(left) {
             Ok(line) => {
-                is_silent = false;
+                // The firmware writes lines too; the kernel's have a time in brackets.
+                is_silent &= !line.trim_start().starts_with('[');
                 if line.contains("Unable to mount root") || line.contains("Kernel panic") {
                     return Ok(());
                 }
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err("QEMU ended under kvm".to_owned());
+                let mut said = String::new();
+                if let Some(mut stderr) = child.take_stderr() {
+                    // Whatever can be read of its message is said; none is also an answer.
+                    let _ = stderr.read_to_string(&mut said);
+                }
+                let said = said.lines().next().unwrap_or("no message");
+                return Err(format!("QEMU ended under kvm: {said}"));
             }
         }
     }

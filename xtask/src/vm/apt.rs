@@ -219,7 +219,12 @@ fn kernel_dependencies(record: &str) -> Vec<String> {
     let names = depends
         .split(',')
         .filter_map(|alternatives| alternatives.split_whitespace().next());
-    let parts = ["linux-image-", "linux-binary-", "linux-modules-"];
+    let parts = [
+        "linux-image-",
+        "linux-binary-",
+        "linux-modules-",
+        "linux-base-",
+    ];
     names
         .filter(|name| parts.iter().any(|part| name.starts_with(part)))
         .map(str::to_owned)

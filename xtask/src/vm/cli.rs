@@ -54,8 +54,10 @@ pub struct RunArgs {
     #[arg(long)]
     server: Option<String>,
     /// Where the guest's /out goes.
-    #[arg(long, default_value = "target/vm/out")]
-    out: PathBuf,
+    ///
+    /// By default target/vm/out, which is cleared first.
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// More kernel arguments.
     #[arg(long, default_value = "")]
     append: String,
@@ -124,7 +126,14 @@ fn run_command(args: &RunArgs) -> Result<()> {
         ..Deadlines::default()
     };
     let is_pair = args.guests > 1;
-    let outcome = boot(&job, &args.out, &mut |letter, seen| match seen {
+    let out = args
+        .out
+        .clone()
+        .unwrap_or_else(|| paths::target().join("vm/out"));
+    if args.out.is_none() && out.exists() {
+        std::fs::remove_dir_all(&out).with_context(|| format!("clearing {}", out.display()))?;
+    }
+    let outcome = boot(&job, &out, &mut |letter, seen| match seen {
         Seen::Console(line) if is_pair => println!("[{letter}] {line}"),
         Seen::Console(line) => println!("{line}"),
         Seen::Progress(line) if args.progress => eprintln!("[{letter}] {line}"),
@@ -134,7 +143,7 @@ fn run_command(args: &RunArgs) -> Result<()> {
         "xtask: exit {} under {}; files in {}",
         outcome.exit,
         outcome.accel,
-        args.out.display()
+        paths::shown(&out)
     );
     match outcome.exit {
         0 => Ok(()),

@@ -16,6 +16,9 @@ const PROVIDER_FILE: &str = "/etc/libibverbs.d/rxe.driver";
 /// Programs that every guest has, beside busybox.
 const PROGRAMS: [&str; 5] = ["ip", "rdma", "ibv_devinfo", "ibv_rc_pingpong", "tc"];
 
+/// busybox runs its own applets before anything on PATH, and its `ip` knows too little.
+const COMMAND_HEAD: &str = "#!/bin/sh\nip() { /bin/ip \"$@\"; }\ntc() { /bin/tc \"$@\"; }\n";
+
 /// What goes into one guest's image.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
@@ -74,13 +77,12 @@ pub fn write(kernel: &Kernel, contents: &Contents, to: &Path) -> Result<()> {
         settings.push_str(&format!("{name}={}\n", process::quoted(value)));
     }
     tree.put("/etc/guest.conf", Node::Text(settings.into_bytes(), false));
-    tree.put(
-        "/cmd",
-        Node::Text(
-            format!("#!/bin/sh\n{}\n", contents.command).into_bytes(),
-            true,
-        ),
+    let command = format!(
+        "{COMMAND_HEAD}{}
+",
+        contents.command
     );
+    tree.put("/cmd", Node::Text(command.into_bytes(), true));
     let file = fs::File::create(to).with_context(|| format!("creating {}", to.display()))?;
     let mut out = BufWriter::new(file);
     tree.write(&mut out)?;
