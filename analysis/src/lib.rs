@@ -5,3 +5,4 @@
 
 pub mod capture;
 pub mod model;
+pub mod stages;

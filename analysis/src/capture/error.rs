@@ -83,6 +83,12 @@ impl Error {
         move |source| Error::Io { action, path, source }
     }
 
+    /// For `map_err`: a Parquet error with its path and action.
+    pub(crate) fn parquet(action: &'static str, path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Error {
+        let path = path.to_path_buf();
+        move |source| Error::Parquet { action, path, source }
+    }
+
     /// A damaged file.
     pub(crate) fn damaged(path: &Path, why: impl Into<String>) -> Error {
         Error::Damaged { path: path.to_path_buf(), why: why.into() }

@@ -4,12 +4,19 @@
 mod error;
 pub mod log;
 pub mod manifest;
+pub mod order;
+pub mod read;
+pub mod record;
 pub mod sample;
+pub mod seal;
 
 pub use error::{Error, Result};
 pub use log::LogWriter;
 pub use manifest::Manifest;
+pub use read::{Capture, find};
+pub use record::Record;
 pub use sample::Sample;
+pub use seal::seal;
 
 /// The manifest's file name.
 pub const MANIFEST_FILE: &str = "manifest.json";
