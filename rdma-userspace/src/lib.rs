@@ -1,3 +1,4 @@
 //! The runner: verbs, completion modes, control, probes and sessions.
 
+pub mod soft_roce;
 pub mod system;

@@ -33,6 +33,11 @@ impl Tree {
         self
     }
 
+    /// Removes a folder.
+    pub(crate) fn remove(&self, path: &str) {
+        fs::remove_dir_all(self.0.path().join(path)).expect("removed");
+    }
+
     /// Where the tree is.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()

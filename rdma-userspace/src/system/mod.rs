@@ -8,6 +8,8 @@ pub mod gid;
 pub mod host;
 pub mod irq;
 pub mod pcie;
+pub mod process;
+pub mod provider;
 pub mod root;
 pub mod stat;
 
