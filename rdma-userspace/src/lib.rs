@@ -1,1 +1,4 @@
-//! x
+//! The runner: verbs, completion modes, control, probes and sessions.
+
+pub mod kernel;
+pub mod probes;
