@@ -1,4 +1,7 @@
 //! The runner: verbs, completion modes, control, probes and sessions.
 
+pub mod doctor;
+pub mod kernel;
+pub mod probes;
 pub mod soft_roce;
 pub mod system;

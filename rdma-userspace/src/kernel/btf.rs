@@ -1,0 +1,259 @@
+//! A small reader of BTF, split BTF included: where a member lies, what a function takes.
+//!
+//! A module's BTF continues the numbering of types and strings of the kernel's own, which it needs as its base.
+
+use std::sync::Arc;
+
+use super::btf_format::{Sections, TypeHead, head_at, kind, record_len, sections, u32_at};
+
+/// Longest chain of typedefs and qualifiers, and deepest nesting of anonymous members, that is followed.
+const DEPTH_MAX: u32 = 32;
+
+/// Why BTF gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BtfError {
+    /// Another format or byte order.
+    #[error("not BTF of this byte order (magic {magic:#x}, version {version})")]
+    NotBtf {
+        /// What stood in the place of the magic number.
+        magic: u16,
+        /// What stood in the place of the version.
+        version: u8,
+    },
+    /// Data ends too early.
+    #[error("the data ends before byte {at}")]
+    Truncated {
+        /// The byte that is missing.
+        at: usize,
+    },
+    /// A kind of a newer format.
+    #[error("kind {kind} at byte {at} is not known to this version")]
+    UnknownKind {
+        /// The kind's number.
+        kind: u32,
+        /// Where.
+        at: usize,
+    },
+    /// No struct or union of that name.
+    #[error("no struct or union `{name}`")]
+    NoStruct {
+        /// Its name.
+        name: String,
+    },
+    /// No member of that name.
+    #[error("`{structure}` has no member `{member}`")]
+    NoMember {
+        /// The struct that was searched.
+        structure: String,
+        /// The member.
+        member: String,
+    },
+    /// The member does not begin at a byte.
+    #[error("`{member}` of `{structure}` is a bit field")]
+    BitField {
+        /// The struct.
+        structure: String,
+        /// The member.
+        member: String,
+    },
+    /// A chain of types that does not end.
+    #[error("type {id} is nested too deep")]
+    TooDeep {
+        /// Where the chain began.
+        id: u32,
+    },
+    /// A type id that no record has.
+    #[error("no type {id}")]
+    NoType {
+        /// The id.
+        id: u32,
+    },
+}
+
+/// Types of the kernel or of one module.
+#[derive(Debug)]
+pub struct Btf {
+    bytes: Vec<u8>,
+    sections: Sections,
+    /// Start of each own record; index 0 is type `first_id`.
+    records: Vec<u32>,
+    first_id: u32,
+    first_string: u32,
+    base: Option<Arc<Btf>>,
+}
+
+impl Btf {
+    /// Reads `/sys/kernel/btf/NAME`; a module needs the kernel's own as `base`.
+    ///
+    /// # Errors
+    /// [`BtfError::NotBtf`], [`BtfError::Truncated`], or [`BtfError::UnknownKind`] for a format that is too new.
+    pub fn parse(bytes: Vec<u8>, base: Option<Arc<Btf>>) -> Result<Self, BtfError> {
+        let sections = sections(&bytes)?;
+        let mut records = Vec::new();
+        let mut at = sections.types;
+        while at < sections.types_end {
+            records.push(at as u32);
+            at += record_len(&head_at(&bytes, at)?, at)?;
+        }
+        // Type 0 is `void`, which has no record.
+        let first_id = base.as_ref().map_or(1, |base| base.first_id + base.records.len() as u32);
+        let first_string = base.as_ref().map_or(0, |base| base.first_string + (base.sections.strings_end - base.sections.strings) as u32);
+        Ok(Btf { bytes, sections, records, first_id, first_string, base })
+    }
+
+    /// Offset in bytes of a member, given as a dotted path such as `res.task`. Anonymous structs and unions are looked through.
+    ///
+    /// # Errors
+    /// [`BtfError::NoStruct`], [`BtfError::NoMember`], [`BtfError::BitField`].
+    pub fn member_offset(&self, structure: &str, path: &str) -> Result<u32, BtfError> {
+        let mut id = self.find(structure, |head| matches!(head.kind, kind::STRUCT | kind::UNION));
+        let mut offset_bits = 0;
+        let mut owner = structure;
+        for member in path.split('.') {
+            let Some(in_id) = id else { return Err(BtfError::NoStruct { name: owner.to_owned() }) };
+            let Some((bits, member_id)) = self.member(in_id, member, 0)? else {
+                return Err(BtfError::NoMember { structure: owner.to_owned(), member: member.to_owned() });
+            };
+            offset_bits += bits;
+            id = Some(self.peel(member_id)?);
+            owner = member;
+        }
+        if offset_bits % 8 == 0 {
+            Ok(offset_bits / 8)
+        } else {
+            Err(BtfError::BitField { structure: structure.to_owned(), member: path.to_owned() })
+        }
+    }
+
+    /// Size in bytes of a struct or union.
+    ///
+    /// # Errors
+    /// [`BtfError::NoStruct`].
+    pub fn size_of(&self, structure: &str) -> Result<u32, BtfError> {
+        let id = self.find(structure, |head| matches!(head.kind, kind::STRUCT | kind::UNION));
+        let id = id.ok_or_else(|| BtfError::NoStruct { name: structure.to_owned() })?;
+        Ok(self.head(id)?.0.size_or_type)
+    }
+
+    /// Types of a function's parameters as C text without qualifiers (`struct rxe_qp *`); `None` when it is not described.
+    pub fn parameters(&self, function: &str) -> Option<Vec<String>> {
+        let id = self.find(function, |head| head.kind == kind::FUNC)?;
+        let (proto, owner, at) = self.record(self.head(id).ok()?.0.size_or_type).ok()?;
+        let ids = (0..proto.count as usize).map(|index| u32_at(&owner.bytes, at + 12 + 8 * index + 4).ok());
+        ids.map(|id| self.type_text(id?, 0)).collect()
+    }
+
+    /// Whether a typedef of that name exists.
+    pub fn has_typedef(&self, name: &str) -> bool {
+        self.find(name, |head| head.kind == kind::TYPEDEF).is_some()
+    }
+
+    /// First type of that name for which `is_kind` holds, own types first.
+    fn find(&self, name: &str, is_kind: impl Fn(&TypeHead) -> bool + Copy) -> Option<u32> {
+        let own = self.records.iter().position(|at| {
+            head_at(&self.bytes, *at as usize).is_ok_and(|head| is_kind(&head) && self.string(head.name) == Some(name.as_bytes()))
+        });
+        match own {
+            Some(index) => Some(self.first_id + index as u32),
+            None => self.base.as_ref().and_then(|base| base.find(name, is_kind)),
+        }
+    }
+
+    /// The record of a type: its head, the BTF that holds it, and where.
+    fn record(&self, id: u32) -> Result<(TypeHead, &Btf, usize), BtfError> {
+        match &self.base {
+            Some(base) if id < self.first_id => base.record(id),
+            _ => {
+                let index = id.checked_sub(self.first_id).ok_or(BtfError::NoType { id })?;
+                let at = *self.records.get(index as usize).ok_or(BtfError::NoType { id })? as usize;
+                Ok((head_at(&self.bytes, at)?, self, at))
+            }
+        }
+    }
+
+    fn head(&self, id: u32) -> Result<(TypeHead, usize), BtfError> {
+        self.record(id).map(|(head, _, at)| (head, at))
+    }
+
+    fn string(&self, offset: u32) -> Option<&[u8]> {
+        match &self.base {
+            Some(base) if offset < self.first_string => base.string(offset),
+            _ => {
+                let start = self.sections.strings + offset.checked_sub(self.first_string)? as usize;
+                let tail = self.bytes.get(start..self.sections.strings_end)?;
+                tail.split(|byte| *byte == 0).next()
+            }
+        }
+    }
+
+    /// Offset in bits and type of a member, also inside anonymous members.
+    fn member(&self, id: u32, name: &str, depth: u32) -> Result<Option<(u32, u32)>, BtfError> {
+        if depth > DEPTH_MAX {
+            return Err(BtfError::TooDeep { id });
+        }
+        let (head, owner, at) = self.record(id)?;
+        if !matches!(head.kind, kind::STRUCT | kind::UNION) {
+            return Ok(None);
+        }
+        for index in 0..head.count as usize {
+            let member = at + 12 + 12 * index;
+            let (name_offset, type_id, offset) =
+                (u32_at(&owner.bytes, member)?, u32_at(&owner.bytes, member + 4)?, u32_at(&owner.bytes, member + 8)?);
+            let bits = if head.flag { offset & 0x00ff_ffff } else { offset };
+            match self.string(name_offset) {
+                Some(found) if found == name.as_bytes() => return Ok(Some((bits, type_id))),
+                Some(b"") => {
+                    let inner = self.peel(type_id)?;
+                    if let Some((inner_bits, inner_type)) = self.member(inner, name, depth + 1)? {
+                        return Ok(Some((bits + inner_bits, inner_type)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The type behind typedefs and qualifiers.
+    fn peel(&self, id: u32) -> Result<u32, BtfError> {
+        let mut now = id;
+        for _ in 0..DEPTH_MAX {
+            if now == 0 {
+                return Ok(0);
+            }
+            let (head, _) = self.head(now)?;
+            match head.kind {
+                kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => now = head.size_or_type,
+                _ => return Ok(now),
+            }
+        }
+        Err(BtfError::TooDeep { id })
+    }
+
+    fn type_text(&self, id: u32, depth: u32) -> Option<String> {
+        if id == 0 {
+            return Some("void".to_owned());
+        }
+        let (head, _) = self.head(id).ok()?;
+        let name = || String::from_utf8_lossy(self.string(head.name).unwrap_or_default()).into_owned();
+        match head.kind {
+            _ if depth > DEPTH_MAX => None,
+            kind::PTR => Some(format!("{} *", self.type_text(head.size_or_type, depth + 1)?).replace("* *", "**")),
+            kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => self.type_text(head.size_or_type, depth + 1),
+            kind::STRUCT => Some(format!("struct {}", name())),
+            kind::UNION => Some(format!("union {}", name())),
+            kind::ENUM | kind::ENUM64 => Some(format!("enum {}", name())),
+            kind::FWD => Some(format!("{} {}", if head.flag { "union" } else { "struct" }, name())),
+            kind::FUNC_PROTO => Some("function".to_owned()),
+            _ => Some(name()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "btf_test_support.rs"]
+pub(crate) mod test_support;
+
+#[cfg(test)]
+#[path = "btf_tests.rs"]
+mod tests;

@@ -1,0 +1,215 @@
+//! Facts about a running kernel: symbols, BTF, tracepoints, interrupts, identity of the boot.
+//!
+//! Everything is read below a root directory, so that tests can give an extract of another kernel. Nothing here decides:
+//! what follows from the facts is `probes::plan`'s matter. No decision is ever made from the version string.
+
+pub mod btf;
+mod btf_format;
+pub mod interrupts;
+pub mod symbols;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use btf::Btf;
+use symbols::Symbols;
+
+/// Why facts could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// A file that every kernel has could not be read.
+    #[error("cannot read {path}: {error}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// BTF data that this reader does not understand.
+    #[error("BTF of {of}: {error}")]
+    Btf {
+        /// `vmlinux` or a module's name.
+        of: String,
+        /// What is wrong with it.
+        #[source]
+        error: btf::BtfError,
+    },
+}
+
+/// What is known of a kernel.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// `uname -r`; for the reader only, never for a decision.
+    pub release: String,
+    /// Identity of this boot: equal on two processes of the same kernel.
+    pub boot_id: String,
+    /// The lockdown mode in force (`none`, `integrity`, `confidentiality`); `None` where the kernel does not tell.
+    pub lockdown: Option<String>,
+    /// Functions by name, as far as asked for.
+    pub symbols: Symbols,
+    /// Modules that are loaded.
+    pub modules: HashSet<String>,
+    /// BTF of the kernel itself.
+    pub vmlinux: Option<Arc<Btf>>,
+    /// BTF of modules, by module name.
+    pub module_btf: BTreeMap<String, Btf>,
+    /// Why BTF that exists was not used, one sentence each.
+    pub btf_problems: Vec<String>,
+    /// Tracepoint names from `events/` of tracefs; empty when it is not mounted.
+    pub tracefs_events: HashSet<String>,
+}
+
+/// Whether something exists, where the sources may not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there.
+    Present,
+    /// It is not there.
+    Absent,
+    /// No source tells.
+    Unknown,
+}
+
+impl Facts {
+    /// Reads what the kernel below `root` tells (`/` for the running one): the symbols for which `wanted_symbols` holds and the
+    /// BTF of `vmlinux` and of `wanted_modules`.
+    ///
+    /// # Errors
+    /// [`KernelError::Read`] when `/proc/kallsyms` is not readable. BTF that is missing or not understood is a fact
+    /// ([`Facts::btf_problems`]), not an error.
+    pub fn read(root: &Path, wanted_symbols: impl Fn(&str) -> bool, wanted_modules: &[&str]) -> Result<Self, KernelError> {
+        let kallsyms = root.join("proc/kallsyms");
+        let file = std::fs::File::open(&kallsyms).map_err(|error| KernelError::Read { path: kallsyms.clone(), error })?;
+        let is_wanted = |name: &str| wanted_symbols(name) || tracepoint_of(name).is_some_and(&wanted_symbols);
+        let symbols =
+            Symbols::read(std::io::BufReader::new(file), is_wanted).map_err(|error| KernelError::Read { path: kallsyms, error })?;
+        let mut facts = Facts {
+            release: text(root, "proc/sys/kernel/osrelease").unwrap_or_default(),
+            boot_id: boot_id(root).unwrap_or_default(),
+            lockdown: text(root, "sys/kernel/security/lockdown").and_then(|text| chosen_lockdown(&text)),
+            symbols,
+            modules: modules(root),
+            tracefs_events: tracefs_events(root),
+            ..Facts::default()
+        };
+        facts.read_btf(root, wanted_modules);
+        Ok(facts)
+    }
+
+    fn read_btf(&mut self, root: &Path, wanted_modules: &[&str]) {
+        let directory = root.join("sys/kernel/btf");
+        match load_btf(&directory, "vmlinux", None) {
+            Ok(btf) => self.vmlinux = btf.map(Arc::new),
+            Err(error) => self.btf_problems.push(error.to_string()),
+        }
+        for module in wanted_modules {
+            match load_btf(&directory, module, self.vmlinux.clone()) {
+                Ok(Some(btf)) => drop(self.module_btf.insert((*module).to_owned(), btf)),
+                Ok(None) => {}
+                Err(error) => self.btf_problems.push(error.to_string()),
+            }
+        }
+    }
+
+    /// The BTF that describes `module`, or the kernel's own where the module has none.
+    pub fn btf_of(&self, module: Option<&str>) -> Option<&Btf> {
+        module.and_then(|module| self.module_btf.get(module)).or(self.vmlinux.as_deref())
+    }
+
+    /// Whether the kernel has the tracepoint: from BTF, else from its symbols, else from tracefs.
+    pub fn tracepoint(&self, name: &str) -> Presence {
+        if self.symbols.has(&format!("__traceiter_{name}"))
+            || self.symbols.has(&format!("__tracepoint_{name}"))
+            || self.tracefs_events.contains(name)
+        {
+            return Presence::Present;
+        }
+        let Some(btf) = &self.vmlinux else {
+            return if self.tracefs_events.is_empty() { Presence::Unknown } else { Presence::Absent };
+        };
+        if btf.has_typedef(&format!("btf_trace_{name}")) { Presence::Present } else { Presence::Absent }
+    }
+}
+
+/// The boot id of the kernel below `root`.
+pub fn boot_id(root: &Path) -> Option<String> {
+    text(root, "proc/sys/kernel/random/boot_id")
+}
+
+fn text(root: &Path, path: &str) -> Option<String> {
+    std::fs::read_to_string(root.join(path)).ok().map(|text| text.trim().to_owned())
+}
+
+/// `__traceiter_NAME` and `__tracepoint_NAME` → `NAME`.
+fn tracepoint_of(symbol: &str) -> Option<&str> {
+    symbol.strip_prefix("__traceiter_").or_else(|| symbol.strip_prefix("__tracepoint_"))
+}
+
+/// `none [integrity] confidentiality` → `integrity`.
+fn chosen_lockdown(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(mode, _)| mode.to_owned())
+}
+
+fn modules(root: &Path) -> HashSet<String> {
+    let Some(text) = text(root, "proc/modules") else { return HashSet::new() };
+    text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+fn tracefs_events(root: &Path) -> HashSet<String> {
+    let names = |directory: PathBuf| {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let tracefs = ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"];
+    let categories = tracefs.iter().map(|path| names(root.join(path))).find(|categories| !categories.is_empty()).unwrap_or_default();
+    let events = categories.into_iter().flat_map(names);
+    events.filter_map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned())).collect()
+}
+
+fn load_btf(directory: &Path, name: &str, base: Option<Arc<Btf>>) -> Result<Option<Btf>, KernelError> {
+    let path = directory.join(name);
+    match std::fs::read(&path) {
+        Ok(bytes) => Btf::parse(bytes, base).map(Some).map_err(|error| KernelError::Btf { of: name.to_owned(), error }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(KernelError::Read { path, error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_read_below_a_root() {
+        let root = tempfile::tempdir().expect("directory");
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("parent")).expect("directories");
+            std::fs::write(path, text).expect("file");
+        };
+        write(
+            "proc/kallsyms",
+            "ffffffff81000000 T __traceiter_sched_waking\nffffffffc0001000 t rxe_cq_post\t[rdma_rxe]\nffffffff81000010 T other\n",
+        );
+        write("proc/modules", "rdma_rxe 1 0 - Live 0x0\nib_uverbs 1 0 - Live 0x0\n");
+        write("proc/sys/kernel/random/boot_id", "b0\n");
+        write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+        std::fs::create_dir_all(root.path().join("sys/kernel/tracing/events/irq/tasklet_entry")).expect("tracefs");
+        let facts = Facts::read(root.path(), |name| name == "rxe_cq_post" || name == "sched_waking", &["rdma_rxe"]).expect("facts");
+        assert_eq!((facts.boot_id.as_str(), facts.lockdown.as_deref()), ("b0", Some("integrity")));
+        assert!(facts.modules.contains("rdma_rxe") && facts.symbols.has("rxe_cq_post") && !facts.symbols.has("other"));
+        assert_eq!(facts.tracepoint("sched_waking"), Presence::Present);
+        assert_eq!(facts.tracepoint("tasklet_entry"), Presence::Present);
+        assert_eq!(facts.tracepoint("napi_poll"), Presence::Absent);
+        assert!(facts.vmlinux.is_none());
+    }
+
+    #[test]
+    fn a_missing_kallsyms_is_an_error() {
+        let root = tempfile::tempdir().expect("directory");
+        assert!(matches!(Facts::read(root.path(), |_| true, &[]), Err(KernelError::Read { .. })));
+    }
+}

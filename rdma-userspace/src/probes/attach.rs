@@ -1,0 +1,333 @@
+//! Loading the object for a plan, and attaching and detaching its programs as often as rounds need it.
+
+use std::sync::Arc;
+
+use aya::maps::{MapData, PerCpuArray, RingBuf};
+use aya::programs::{KProbe, Program as Loaded, ProgramError, RawTracePoint};
+use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
+use aya::{Ebpf, EbpfLoader};
+use ebpf_probes::config::{COUNTERS_MAP, RING_MAP};
+use ebpf_probes::counters;
+
+use super::clock::{self, ClockCheck};
+use super::counters::{Counters, Losses};
+use super::drain::{Delivered, Drain};
+use super::drivers::HookKind;
+use super::error::attach_reason;
+use super::plan::{Plan, PlannedHook};
+use super::tracked::Tracked;
+use super::{ProbeError, object, threads_of};
+
+/// How the probes are set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Size of the ring in bytes; rounded up to a power of two of at least a page.
+    pub ring_bytes: u32,
+    /// Record rxe events of every queue pair, not only of tracked ones.
+    pub trace_all_qps: bool,
+    /// Record completion handlers of every owner, not only of tracked processes.
+    pub trace_all_cqs: bool,
+    /// Record only these interrupts; empty means all.
+    pub irqs: Vec<u32>,
+    /// Record packets of this interface only (level `full`); 0 means all.
+    pub ifindex: u32,
+    /// Let the programs log what they do to standard error ([`Probes::flush_debug`]). Slow: for the tool's own diagnosis.
+    pub debug: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { ring_bytes: 16 << 20, trace_all_qps: false, trace_all_cqs: false, irqs: Vec::new(), ifindex: 0, debug: false }
+    }
+}
+
+/// A hook of the plan and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookState {
+    /// The plan's row; its reason is replaced when loading or attaching failed, and its symbol is then `None`.
+    pub planned: PlannedHook,
+    /// Attached at the last [`Probes::attach`].
+    pub attached: bool,
+    /// Times the program ran since it was loaded.
+    pub hits: u64,
+}
+
+enum Link {
+    Kprobe { _link: KProbeLink },
+    Tracepoint { _link: RawTracePointLink },
+}
+
+/// The loaded programs of a plan.
+pub struct Probes {
+    ebpf: Ebpf,
+    hooks: Vec<PlannedHook>,
+    attached: Vec<bool>,
+    links: Vec<Link>,
+    tracked: Tracked,
+    counters: PerCpuArray<MapData, [u64; counters::LEN]>,
+    delivered: Arc<Delivered>,
+    drain: Option<Drain>,
+    clock: ClockCheck,
+    logger: Option<aya_log::EbpfLogger<super::debug::StderrLog>>,
+}
+
+impl Probes {
+    /// Loads every program of the plan; nothing is attached yet.
+    ///
+    /// # Errors
+    /// [`ProbeError::NoObject`], [`ProbeError::Lockdown`], [`ProbeError::NoPermission`], or what the kernel refused.
+    pub fn load(plan: &Plan, config: &Config) -> Result<Self, ProbeError> {
+        if object().is_empty() {
+            return Err(ProbeError::NoObject);
+        }
+        if plan.lockdown.as_deref() == Some("confidentiality") {
+            return Err(ProbeError::Lockdown);
+        }
+        if plan.hooks.iter().all(|hook| hook.symbol.is_none()) {
+            return Err(ProbeError::NothingAttached { why: nothing_reason(&plan.hooks) });
+        }
+        lift_memlock();
+        let ring_bytes = config.ring_bytes.next_power_of_two().max(page_bytes());
+        let mut ebpf = load_object(plan, config, ring_bytes)?;
+        let logger = if config.debug { Some(super::debug::logger(&mut ebpf)?) } else { None };
+        let mut tracked = Tracked::take(&mut ebpf)?;
+        for irq in &config.irqs {
+            tracked.irqs.add(*irq)?;
+        }
+        let clock = clock::check(&mut ebpf)?;
+        let counters = {
+            let map = ebpf.take_map(COUNTERS_MAP).ok_or(ProbeError::NotInObject { what: "map", name: COUNTERS_MAP })?;
+            PerCpuArray::try_from(map).map_err(|error| ProbeError::from_map(COUNTERS_MAP, error))?
+        };
+        let ring = {
+            let map = ebpf.take_map(RING_MAP).ok_or(ProbeError::NotInObject { what: "map", name: RING_MAP })?;
+            RingBuf::try_from(map).map_err(|error| ProbeError::from_map(RING_MAP, error))?
+        };
+        for hook in plan.hooks.iter().filter(|hook| hook.symbol.is_some()) {
+            load_program(&mut ebpf, hook)?;
+        }
+        let delivered = Delivered::new();
+        let drain = Some(Drain::new(ring, delivered.clone(), ring_bytes));
+        let attached = vec![false; plan.hooks.len()];
+        Ok(Probes { ebpf, hooks: plan.hooks.clone(), attached, links: Vec::new(), tracked, counters, delivered, drain, clock, logger })
+    }
+
+    /// Attaches every hook that is not attached. A hook that fails becomes absent, with its errno as the reason.
+    ///
+    /// # Errors
+    /// [`ProbeError::NothingAttached`] when no hook attached.
+    pub fn attach(&mut self) -> Result<(), ProbeError> {
+        for (hook, attached) in self.hooks.iter_mut().zip(&mut self.attached) {
+            let Some(symbol) = hook.symbol.as_deref().filter(|_| !*attached) else { continue };
+            match attach(&mut self.ebpf, hook, symbol) {
+                Ok(link) => {
+                    self.links.push(link);
+                    *attached = true;
+                }
+                Err(error) => {
+                    hook.reason = attach_reason(&error);
+                    hook.symbol = None;
+                }
+            }
+        }
+        if self.links.is_empty() { Err(ProbeError::NothingAttached { why: nothing_reason(&self.hooks) }) } else { Ok(()) }
+    }
+
+    /// Detaches everything: the kernel runs none of our code until the next [`Probes::attach`]. Programs stay loaded.
+    pub fn detach(&mut self) {
+        self.links.clear();
+        self.attached.fill(false);
+    }
+
+    /// Hooks with their state and hits.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the counters cannot be read.
+    pub fn hooks(&self) -> Result<Vec<HookState>, ProbeError> {
+        let counters = Counters::read(&self.counters)?;
+        let state = |(planned, attached): (&PlannedHook, &bool)| HookState {
+            planned: planned.clone(),
+            attached: *attached,
+            hits: counters.hits(planned.program),
+        };
+        Ok(self.hooks.iter().zip(&self.attached).map(state).collect())
+    }
+
+    /// Hits since loading, by hook, for the hooks that this kernel has.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the counters cannot be read.
+    pub fn hits(&self) -> Result<Vec<(&'static str, u64)>, ProbeError> {
+        let counters = Counters::read(&self.counters)?;
+        let present = self.hooks.iter().filter(|hook| hook.symbol.is_some());
+        Ok(present.map(|hook| (hook.hook, counters.hits(hook.program))).collect())
+    }
+
+    /// Records attempted, delivered and lost since loading. After a last drain, attempted = delivered + lost.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the counters cannot be read.
+    pub fn losses(&self) -> Result<Losses, ProbeError> {
+        let kinds = Counters::read(&self.counters)?.losses(&self.delivered);
+        Ok(Losses { kinds, missed_probes: None })
+    }
+
+    /// The reader's end of the ring, to be drained elsewhere. `None` when it was taken before.
+    pub fn take_drain(&mut self) -> Option<Drain> {
+        self.drain.take()
+    }
+
+    /// Hands the records in the ring to `sink`, see [`Drain::drain`]. Nothing when the drain was taken.
+    pub fn drain(&mut self, sink: impl FnMut(&[u8])) -> u64 {
+        self.drain.as_mut().map_or(0, |drain| drain.drain(sink))
+    }
+
+    /// The proof that the probes' clock is `CLOCK_MONOTONIC`.
+    pub fn clock_check(&self) -> ClockCheck {
+        self.clock
+    }
+
+    /// Writes what the programs logged to standard error, where [`Config::debug`] is set.
+    pub fn flush_debug(&mut self) {
+        if let Some(logger) = &mut self.logger {
+            logger.flush();
+        }
+    }
+
+    /// Records the scheduling of a thread.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the set is full.
+    pub fn track_pid(&mut self, tid: u32) -> Result<(), ProbeError> {
+        self.tracked.pids.add(tid)
+    }
+
+    /// Stops recording a thread's scheduling.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`].
+    pub fn untrack_pid(&mut self, tid: u32) -> Result<(), ProbeError> {
+        self.tracked.pids.remove(tid)
+    }
+
+    /// Records the completion handlers of a process's CQs.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the set is full.
+    pub fn track_tgid(&mut self, tgid: u32) -> Result<(), ProbeError> {
+        self.tracked.tgids.add(tgid)
+    }
+
+    /// Stops recording a process's completion handlers.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`].
+    pub fn untrack_tgid(&mut self, tgid: u32) -> Result<(), ProbeError> {
+        self.tracked.tgids.remove(tgid)
+    }
+
+    /// Records the rxe events of a queue pair.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the set is full.
+    pub fn track_qpn(&mut self, qpn: u32) -> Result<(), ProbeError> {
+        self.tracked.qpns.add(qpn)
+    }
+
+    /// Stops recording a queue pair's rxe events.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`].
+    pub fn untrack_qpn(&mut self, qpn: u32) -> Result<(), ProbeError> {
+        self.tracked.qpns.remove(qpn)
+    }
+
+    /// Records a process: its CQs and the scheduling of all threads that it has now. Returns the threads.
+    ///
+    /// # Errors
+    /// [`ProbeError::NoProcess`] when it is gone, [`ProbeError::Map`] when a set is full.
+    pub fn track_process(&mut self, pid: u32) -> Result<Vec<u32>, ProbeError> {
+        let threads = threads_of(pid)?;
+        self.track_tgid(pid)?;
+        for thread in &threads {
+            self.track_pid(*thread)?;
+        }
+        Ok(threads)
+    }
+}
+
+fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, ProbeError> {
+    let mut tasklets = plan.tasklets.iter().copied().chain(std::iter::repeat(0));
+    let tasklets: [u64; 4] = std::array::from_fn(|_| tasklets.next().unwrap_or(0));
+    let mut works = plan.works.iter().copied().chain(std::iter::repeat(0));
+    let works: [u64; 2] = std::array::from_fn(|_| works.next().unwrap_or(0));
+    let is_filtered = !plan.all_tasklets && plan.tasklets.len() <= tasklets.len();
+    let tasklet_names = ["TASKLET_FUNC_0", "TASKLET_FUNC_1", "TASKLET_FUNC_2", "TASKLET_FUNC_3"];
+    let switches = [
+        ("TASKLET_FILTER", u32::from(is_filtered)),
+        ("IRQ_FILTER", u32::from(!config.irqs.is_empty())),
+        ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
+        ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
+        ("IFINDEX", config.ifindex),
+    ];
+    let log_level = if config.debug { aya_log::Level::Debug as u8 } else { 0 };
+    let mut loader = EbpfLoader::new();
+    loader.map_max_entries(RING_MAP, ring_bytes);
+    loader.override_global(aya_log::LEVEL, &log_level, true);
+    for (name, offset) in plan.offsets.iter() {
+        loader.override_global(name, &offset.bytes, true);
+    }
+    for (name, value) in &switches {
+        loader.override_global(name, value, true);
+    }
+    for (name, address) in tasklet_names.iter().zip(&tasklets).chain(["WORK_FUNC_0", "WORK_FUNC_1"].iter().zip(&works)) {
+        loader.override_global(name, address, true);
+    }
+    loader.load(object()).map_err(ProbeError::from_object)
+}
+
+fn load_program(ebpf: &mut Ebpf, hook: &PlannedHook) -> Result<(), ProbeError> {
+    let name = hook.program.symbol();
+    let program = ebpf.program_mut(name).ok_or(ProbeError::NotInObject { what: "program", name })?;
+    let loaded = match program {
+        Loaded::KProbe(program) => program.load(),
+        Loaded::RawTracePoint(program) => program.load(),
+        _ => Err(ProgramError::UnexpectedProgramType),
+    };
+    loaded.map_err(|error| ProbeError::from_program("load", name, error))
+}
+
+fn attach(ebpf: &mut Ebpf, hook: &PlannedHook, symbol: &str) -> Result<Link, ProgramError> {
+    let program = ebpf.program_mut(hook.program.symbol()).ok_or(ProgramError::NotLoaded)?;
+    match hook.kind {
+        HookKind::RawTracepoint => {
+            let program: &mut RawTracePoint = program.try_into()?;
+            let id = program.attach(symbol)?;
+            Ok(Link::Tracepoint { _link: program.take_link(id)? })
+        }
+        HookKind::Kprobe | HookKind::Kretprobe => {
+            let program: &mut KProbe = program.try_into()?;
+            let id = program.attach(symbol, 0)?;
+            Ok(Link::Kprobe { _link: program.take_link(id)? })
+        }
+    }
+}
+
+/// The first reasons why hooks are absent.
+fn nothing_reason(hooks: &[PlannedHook]) -> String {
+    let reasons: Vec<String> = hooks.iter().take(3).map(|hook| format!("{}: {}", hook.hook, hook.reason)).collect();
+    if reasons.is_empty() { "the level has no probe".to_owned() } else { reasons.join("; ") }
+}
+
+/// Kernels before 5.11 count BPF maps against the limit of locked memory.
+fn lift_memlock() {
+    let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `unlimited` is valid for the whole call. A refusal shows up as a map that cannot be created.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &unlimited) };
+}
+
+fn page_bytes() -> u32 {
+    // SAFETY: sysconf has no precondition.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u32::try_from(bytes).unwrap_or(4096)
+}

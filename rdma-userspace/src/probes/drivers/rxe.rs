@@ -1,0 +1,93 @@
+//! Soft-RoCE (`rdma_rxe`): everything is visible, the wr_id included.
+//!
+//! Three shapes, told apart by symbols: tasklets and an inline requester (`rxe_do_task`), a workqueue with an inline requester
+//! (`do_work`), a workqueue for everything (`rxe_sender`).
+
+use ebpf_probes::{Kind, Program};
+
+use super::{Candidate, Driver, Hook};
+
+const QP: &[&str] = &["struct rxe_qp *"];
+/// Task functions took `void *` when they were tasklets.
+const QP_OR_VOID: &[&str] = &["struct rxe_qp *", "void *"];
+const SKB: &[&str] = &["struct sk_buff *"];
+const PACKET: &[&str] = &["OFF_PKT_OPCODE", "OFF_PKT_WQE", "OFF_PKT_PSN", "OFF_WQE_WR_ID"];
+
+/// The driver.
+pub const RXE: Driver = Driver {
+    name: "rxe",
+    modules: &["rdma_rxe"],
+    contexts: "syscall of the poster, NET_RX softirq, tasklet, or kworker; on one host also the peer's thread: `current` never tells the owner. \
+               `rxe_cq_post` has the CQ in argument 0 and the user's CQE in argument 1",
+    tasklets: &["rxe_send_complete"],
+    works: &["do_work"],
+    hooks: &[
+        Hook {
+            name: "R1 post enters the kernel",
+            candidates: &[Candidate::with("rxe_post_send", Program::RxePost, &[&["struct ib_qp *"]])],
+            gives: &[Kind::RxePost],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R2 packet sent",
+            candidates: &[
+                Candidate::with("rxe_xmit_packet", Program::RxeXmit, &[QP, &["struct rxe_pkt_info *"], SKB]),
+                Candidate::with("rxe_send", Program::RxeSend, &[&["struct rxe_pkt_info *"], SKB]),
+            ],
+            needs: PACKET,
+            gives: &[Kind::RxeXmit],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R2 packet sent to the same host",
+            covered_by: Some("rxe_xmit_packet"),
+            candidates: &[Candidate::with("rxe_loopback", Program::RxeLoopback, &[SKB])],
+            needs: &["OFF_PKT_OPCODE", "OFF_PKT_WQE", "OFF_PKT_PSN", "OFF_WQE_WR_ID", "OFF_PKT_QP", "OFF_SKB_CB"],
+            gives: &[Kind::RxeXmit],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R4 answer received",
+            candidates: &[Candidate::with("rxe_comp_queue_pkt", Program::RxeCompQueue, &[QP, SKB])],
+            gives: &[Kind::RxeRcv],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R4 request received",
+            candidates: &[Candidate::with("rxe_resp_queue_pkt", Program::RxeRespQueue, &[QP, SKB])],
+            gives: &[Kind::RxeRcv],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R5 requester",
+            candidates: &[
+                Candidate::with("rxe_sender", Program::RxeSender, &[QP]),
+                Candidate::with("rxe_requester", Program::RxeRequester, &[QP_OR_VOID]),
+            ],
+            gives: &[Kind::RxeTask],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R5 completer",
+            covered_by: Some("rxe_sender"),
+            candidates: &[Candidate::with("rxe_completer", Program::RxeCompleter, &[QP_OR_VOID])],
+            gives: &[Kind::RxeTask],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R5 responder",
+            candidates: &[
+                Candidate::with("rxe_receiver", Program::RxeReceiver, &[QP]),
+                Candidate::with("rxe_responder", Program::RxeResponder, &[QP_OR_VOID]),
+            ],
+            gives: &[Kind::RxeTask],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "R6 CQE posted",
+            candidates: &[Candidate::with("rxe_cq_post", Program::RxeCqPost, &[&["struct rxe_cq *"], &["struct rxe_cqe *"]])],
+            gives: &[Kind::CqPost],
+            ..Hook::KPROBE
+        },
+    ],
+};

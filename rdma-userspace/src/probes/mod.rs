@@ -1,0 +1,27 @@
+//! The kernel side: decide what to attach ([`Plan`]), attach and detach ([`Probes`]), read the records ([`Drain`]).
+//!
+//! The programs are in the `ebpf-probes` package; what each record means is in its library. docs/probes.md tells the rest.
+
+mod attach;
+mod clock;
+mod counters;
+mod debug;
+mod drain;
+pub mod drivers;
+mod error;
+mod level;
+mod object;
+pub mod offsets;
+pub mod plan;
+mod process;
+mod tracked;
+
+pub use attach::{Config, HookState, Probes};
+pub use clock::{ClockCheck, monotonic_ns};
+pub use counters::{KindLoss, Losses};
+pub use drain::Drain;
+pub use error::ProbeError;
+pub use level::{Level, UnknownLevel};
+pub use object::{has_object, object};
+pub use plan::{Plan, PlannedHook};
+pub use process::threads_of;

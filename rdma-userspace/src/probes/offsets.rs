@@ -1,0 +1,159 @@
+//! Offsets of kernel structures: from the BTF of the running kernel and its modules, else from a small table, else unknown.
+
+use std::collections::BTreeMap;
+
+use ebpf_probes::config::OFFSET_UNKNOWN;
+
+use crate::kernel::Facts;
+
+/// Symbols of `rdma_rxe` by which a kernel without module BTF is told apart.
+pub const ERA_SYMBOLS: &[&str] = &["rxe_do_task", "rxe_xmit_packet"];
+
+/// Where an offset comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// BTF of the running kernel or module.
+    Btf,
+    /// The same on every kernel that was looked at (5.4 to 7.3 and the vendor's own drivers).
+    Constant,
+    /// Table for kernels without module BTF (5.10), used when the symbols say that this is one.
+    Table,
+    /// Not known, and why.
+    Unknown(String),
+}
+
+/// One offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offset {
+    /// Bytes from the start of the structure; [`OFFSET_UNKNOWN`] when not known.
+    pub bytes: u32,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// The offsets by the name of the object's global.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offsets(BTreeMap<&'static str, Offset>);
+
+#[derive(Clone, Copy)]
+enum Fallback {
+    None,
+    Constant(u32),
+    /// Value on 5.10.
+    Table(u32),
+}
+use Fallback::{Constant, None as Nothing, Table};
+
+struct Wanted {
+    global: &'static str,
+    module: Option<&'static str>,
+    structure: &'static str,
+    path: &'static str,
+    fallback: Fallback,
+}
+
+const fn of(module: &'static str, global: &'static str, structure: &'static str, path: &'static str, fallback: Fallback) -> Wanted {
+    Wanted { global, module: Some(module), structure, path, fallback }
+}
+
+const fn core(global: &'static str, structure: &'static str, path: &'static str, fallback: Fallback) -> Wanted {
+    Wanted { global, module: None, structure, path, fallback }
+}
+
+/// Everything that the programs read. Table values: observed on 5.10 (docs/probes.md).
+const WANTED: &[Wanted] = &[
+    core("OFF_TASK_PID", "task_struct", "pid", Nothing),
+    core("OFF_TASK_TGID", "task_struct", "tgid", Nothing),
+    core("OFF_WORK_FUNC", "work_struct", "func", Constant(24)),
+    core("OFF_FILE_PRIVATE", "file", "private_data", Nothing),
+    core("OFF_SKB_CB", "sk_buff", "cb", Nothing),
+    core("OFF_SKB_DEV", "sk_buff", "dev", Nothing),
+    core("OFF_DEV_IFINDEX", "net_device", "ifindex", Nothing),
+    of("ib_uverbs", "OFF_CQ_UOBJECT", "ib_cq", "uobject", Constant(8)),
+    of("ib_uverbs", "OFF_CQ_TASK", "ib_cq", "res.task", Table(192)),
+    of("ib_uverbs", "OFF_CQ_RES_ID", "ib_cq", "res.id", Table(216)),
+    of("ib_uverbs", "OFF_UOBJECT_HANDLE", "ib_uobject", "user_handle", Constant(0)),
+    of("ib_uverbs", "OFF_EV_QUEUE", "ib_uverbs_completion_event_file", "ev_queue", Table(96)),
+    of("rdma_rxe", "OFF_IB_QP_NUM", "ib_qp", "qp_num", Table(176)),
+    of("rdma_rxe", "OFF_RXE_QP_IBQP", "rxe_qp", "ibqp", Table(64)),
+    of("rdma_rxe", "OFF_RXE_CQ_IBCQ", "rxe_cq", "ibcq", Constant(0)),
+    of("rdma_rxe", "OFF_PKT_QP", "rxe_pkt_info", "qp", Table(8)),
+    of("rdma_rxe", "OFF_PKT_WQE", "rxe_pkt_info", "wqe", Table(16)),
+    of("rdma_rxe", "OFF_PKT_PSN", "rxe_pkt_info", "psn", Table(36)),
+    of("rdma_rxe", "OFF_PKT_OPCODE", "rxe_pkt_info", "opcode", Table(45)),
+    of("rdma_rxe", "OFF_WQE_WR_ID", "rxe_send_wqe", "wr.wr_id", Constant(0)),
+    of("mlx5_core", "OFF_MLX5_CQN", "mlx5_core_cq", "cqn", Constant(0)),
+    of("mlx5_core", "OFF_MLX5_IRQN", "mlx5_core_cq", "irqn", Nothing),
+    of("mlx4_core", "OFF_MLX4_CQN", "mlx4_cq", "cqn", Nothing),
+    of("mlx4_core", "OFF_MLX4_IRQ", "mlx4_cq", "irq", Nothing),
+];
+
+impl Offsets {
+    /// Works out every offset from the facts.
+    pub fn resolve(facts: &Facts) -> Self {
+        let table_holds = facts.module_btf.is_empty() && facts.symbols.has(ERA_SYMBOLS[0]) && !facts.symbols.has(ERA_SYMBOLS[1]);
+        Offsets(WANTED.iter().map(|wanted| (wanted.global, resolve(wanted, facts, table_holds))).collect())
+    }
+
+    /// The offset behind a global's name.
+    pub fn get(&self, global: &str) -> Option<&Offset> {
+        self.0.get(global)
+    }
+
+    /// Every offset by the name of its global.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Offset)> {
+        self.0.iter().map(|(name, offset)| (*name, offset))
+    }
+
+    /// The first of `globals` that is not known, with the reason.
+    pub fn missing<'a>(&'a self, globals: &'a [&'static str]) -> Option<(&'static str, &'a str)> {
+        globals.iter().find_map(|global| match self.0.get(global) {
+            Some(Offset { source: Source::Unknown(why), .. }) => Some((*global, why.as_str())),
+            Some(_) => None,
+            None => Some((*global, "no such offset")),
+        })
+    }
+}
+
+fn resolve(wanted: &Wanted, facts: &Facts, table_holds: bool) -> Offset {
+    let from_btf = match facts.btf_of(wanted.module) {
+        Some(btf) => btf.member_offset(wanted.structure, wanted.path).map_err(|error| error.to_string()),
+        None => Err("this kernel has no BTF".to_owned()),
+    };
+    match (from_btf, wanted.fallback) {
+        (Ok(bytes), _) => Offset { bytes, source: Source::Btf },
+        (Err(_), Constant(bytes)) => Offset { bytes, source: Source::Constant },
+        (Err(_), Table(bytes)) if table_holds => Offset { bytes, source: Source::Table },
+        (Err(why), _) => {
+            let why = format!("offset of `{}.{}` is not known: {why}", wanted.structure, wanted.path);
+            Offset { bytes: OFFSET_UNKNOWN, source: Source::Unknown(why) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::symbols::Symbols;
+
+    fn facts(kallsyms: &str) -> Facts {
+        Facts { symbols: Symbols::read(kallsyms.as_bytes(), |_| true).expect("reads"), ..Facts::default() }
+    }
+
+    #[test]
+    fn without_btf_only_constants_are_known() {
+        let offsets =
+            Offsets::resolve(&facts("ffffffffc0000000 t rxe_do_task [rdma_rxe]\nffffffffc0000010 t rxe_xmit_packet [rdma_rxe]\n"));
+        assert_eq!(offsets.get("OFF_CQ_UOBJECT").expect("there").source, Source::Constant);
+        assert_eq!(offsets.get("OFF_CQ_TASK").expect("there").bytes, OFFSET_UNKNOWN);
+        let (global, why) = offsets.missing(&["OFF_WORK_FUNC", "OFF_TASK_PID"]).expect("unknown");
+        assert_eq!(global, "OFF_TASK_PID");
+        assert!(why.contains("task_struct.pid") && why.contains("no BTF"), "{why}");
+    }
+
+    #[test]
+    fn the_table_is_used_on_the_kernel_that_it_was_made_for() {
+        let offsets = Offsets::resolve(&facts("ffffffffc0000000 t rxe_do_task [rdma_rxe]\n"));
+        assert_eq!(offsets.get("OFF_RXE_QP_IBQP"), Some(&Offset { bytes: 64, source: Source::Table }));
+    }
+}

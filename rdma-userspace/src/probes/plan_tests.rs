@@ -1,0 +1,186 @@
+//! The planner on extracts of kernels of different eras (symbols from docs/probes.md; no BTF, so nothing depends on offsets
+//! other than the constant ones and the table).
+
+use super::*;
+use crate::kernel::symbols::Symbols;
+
+/// Tracepoints that every kernel has.
+const TRACEPOINTS: &[&str] = &[
+    "cpu_idle",
+    "irq_handler_entry",
+    "irq_handler_exit",
+    "softirq_entry",
+    "softirq_exit",
+    "workqueue_queue_work",
+    "workqueue_execute_start",
+    "napi_poll",
+    "sched_waking",
+    "sched_wakeup",
+    "sched_switch",
+    "sched_migrate_task",
+    "netif_receive_skb",
+    "net_dev_start_xmit",
+];
+const UVERBS: &[&str] = &["ib_uverbs:ib_uverbs_comp_handler", "ib_uverbs:ib_uverbs_comp_event_read"];
+const MLX5: &[&str] =
+    &["mlx5_core:mlx5_add_cq_to_tasklet", "mlx5_core:mlx5_cq_tasklet_cb", "mlx5_ib:mlx5_ib_cq_comp", "mlx5_ib:mlx5_ib_poll_cq"];
+/// Functions of every era's `rdma_rxe`.
+const RXE: &[&str] = &["rdma_rxe:rxe_post_send", "rdma_rxe:rxe_comp_queue_pkt", "rdma_rxe:rxe_resp_queue_pkt", "rdma_rxe:rxe_cq_post"];
+const TASKS: &[&str] = &["rdma_rxe:rxe_requester", "rdma_rxe:rxe_completer", "rdma_rxe:rxe_responder"];
+
+/// A kernel with these functions (`module:function`) and tracepoints; the modules named are loaded.
+fn kernel(functions: &[&[&str]], more_tracepoints: &[&str]) -> Facts {
+    let mut text = String::new();
+    let mut facts = Facts::default();
+    for (at, (module, name)) in functions.iter().flat_map(|list| list.iter()).filter_map(|name| name.split_once(':')).enumerate() {
+        text += &format!("ffffffffc0{at:06x} t {name}\t[{module}]\n");
+        facts.modules.insert(module.to_owned());
+    }
+    for name in TRACEPOINTS.iter().chain(more_tracepoints) {
+        text += &format!("ffffffff81000000 T __traceiter_{name}\n");
+    }
+    facts.symbols = Symbols::read(text.as_bytes(), |_| true).expect("reads");
+    facts.vmlinux = Some(std::sync::Arc::new(crate::kernel::btf::test_support::kernel_btf()));
+    facts
+}
+
+fn linux_5_10() -> Facts {
+    kernel(
+        &[UVERBS, RXE, TASKS, &["rdma_rxe:rxe_send", "rdma_rxe:rxe_loopback", "rdma_rxe:rxe_do_task", "rdma_rxe:rxe_send_complete"]],
+        &[],
+    )
+}
+
+fn linux_6_1() -> Facts {
+    let own =
+        ["rdma_rxe:rxe_xmit_packet", "rdma_rxe:rxe_send", "rdma_rxe:rxe_loopback", "rdma_rxe:rxe_do_task", "rdma_rxe:rxe_send_complete"];
+    with_packet_btf(kernel(&[UVERBS, RXE, TASKS, &own, MLX5], &["tasklet_entry", "tasklet_exit"]))
+}
+
+fn linux_6_8() -> Facts {
+    let own = ["rdma_rxe:rxe_xmit_packet", "rdma_rxe:rxe_send", "rdma_rxe:rxe_loopback", "rdma_rxe:do_work", "rdma_rxe:do_task"];
+    with_packet_btf(kernel(&[UVERBS, RXE, TASKS, &own], &["tasklet_entry"]))
+}
+
+fn linux_6_12() -> Facts {
+    let own = ["rdma_rxe:rxe_xmit_packet", "rdma_rxe:do_work", "rdma_rxe:do_task", "rdma_rxe:rxe_sender", "rdma_rxe:rxe_receiver"];
+    with_packet_btf(kernel(&[UVERBS, RXE, TASKS, &own, MLX5], &["tasklet_entry"]))
+}
+
+fn linux_7() -> Facts {
+    // `do_task` is inlined; `do_complete` and `do_work` exist in other modules too.
+    let own = ["rdma_rxe:rxe_xmit_packet", "rdma_rxe:do_work", "other:do_work", "rdma_rxe:rxe_sender", "rdma_rxe:rxe_receiver"];
+    with_packet_btf(kernel(&[UVERBS, RXE, TASKS, &own], &["tasklet_entry"]))
+}
+
+fn with_packet_btf(mut facts: Facts) -> Facts {
+    let base = facts.vmlinux.clone();
+    facts.module_btf.insert("rdma_rxe".to_owned(), crate::kernel::btf::test_support::rxe_btf(base));
+    facts
+}
+
+fn symbol<'p>(plan: &'p Plan, hook: &str) -> Option<&'p str> {
+    plan.hook(hook).unwrap_or_else(|| panic!("no hook {hook}")).symbol.as_deref()
+}
+
+#[test]
+fn every_era_gets_its_own_transmit_and_tasks() {
+    let expected = [
+        (linux_5_10(), "rdma_rxe:rxe_send", Some("rdma_rxe:rxe_loopback"), "rdma_rxe:rxe_requester", Some("rdma_rxe:rxe_completer")),
+        (linux_6_1(), "rdma_rxe:rxe_xmit_packet", None, "rdma_rxe:rxe_requester", Some("rdma_rxe:rxe_completer")),
+        (linux_6_8(), "rdma_rxe:rxe_xmit_packet", None, "rdma_rxe:rxe_requester", Some("rdma_rxe:rxe_completer")),
+        (linux_6_12(), "rdma_rxe:rxe_xmit_packet", None, "rdma_rxe:rxe_sender", None),
+        (linux_7(), "rdma_rxe:rxe_xmit_packet", None, "rdma_rxe:rxe_sender", None),
+    ];
+    for (at, (facts, sent, loopback, requester, completer)) in expected.into_iter().enumerate() {
+        let plan = Plan::decide(&facts, Level::Std);
+        assert_eq!(symbol(&plan, "R2 packet sent"), Some(sent), "kernel {at}: {plan}");
+        assert_eq!(symbol(&plan, "R2 packet sent to the same host"), loopback, "kernel {at}");
+        assert_eq!(symbol(&plan, "R5 requester"), Some(requester), "kernel {at}");
+        assert_eq!(symbol(&plan, "R5 completer"), completer, "kernel {at}");
+        assert_eq!(symbol(&plan, "R6 CQE posted"), Some("rdma_rxe:rxe_cq_post"), "kernel {at}");
+        assert_eq!(symbol(&plan, "K5 completion handler"), Some("ib_uverbs:ib_uverbs_comp_handler"), "kernel {at}");
+        let missing: Vec<_> = plan.missing().map(|hook| (hook.hook, &hook.reason)).collect();
+        assert!(missing.is_empty(), "kernel {at}: {missing:?}");
+    }
+}
+
+#[test]
+fn tasklets_and_work_items_are_there_where_a_driver_uses_them() {
+    let of = |facts: Facts| {
+        let plan = Plan::decide(&facts, Level::Std);
+        let there = |hook| symbol(&plan, hook).is_some();
+        (there("K4 tasklet"), there("Rq work queued"), there("K4 work starts"), plan.tasklets.len(), plan.works.len())
+    };
+    assert_eq!(of(linux_5_10()), (false, false, false, 1, 0), "no tracepoint yet");
+    assert_eq!(of(linux_6_1()), (true, false, false, 2, 0));
+    assert_eq!(of(linux_6_8()), (false, true, true, 0, 1), "nothing notifies through a tasklet");
+    assert_eq!(of(linux_6_12()), (true, true, true, 1, 1), "mlx5 does");
+    assert_eq!(of(linux_7()), (false, true, true, 0, 1), "only the work function of rdma_rxe counts");
+}
+
+#[test]
+fn levels_hold_what_they_say() {
+    let names = |level| {
+        let plan = Plan::decide(&linux_6_12(), level);
+        plan.hooks.iter().map(|hook| hook.hook).collect::<Vec<_>>()
+    };
+    assert!(names(Level::None).is_empty());
+    assert_eq!(names(Level::Min), ["K6 waking", "K8 run", "K5 completion handler"]);
+    let (std, full) = (names(Level::Std), names(Level::Full));
+    assert!(std.contains(&"K7 wakeup") && !std.contains(&"K9 event read returns") && full.contains(&"K9 event read returns"));
+    assert!(std.iter().all(|name| full.contains(name)));
+    let plan = Plan::decide(&linux_6_12(), Level::Std);
+    assert!(plan.hooks.iter().all(|hook| hook.kind != HookKind::Kretprobe), "no return probe below full");
+}
+
+#[test]
+fn an_absent_hook_says_why() {
+    let mut facts = linux_6_12();
+    facts.modules.remove("mlx4_ib");
+    let plan = Plan::decide(&facts, Level::Std);
+    let mlx4 = plan.hook("K3 mlx4 CQ to bottom half").expect("planned");
+    assert_eq!((mlx4.symbol.as_deref(), mlx4.mandatory), (None, false));
+    assert_eq!(mlx4.reason, "module mlx4_ib is not loaded");
+    let mlx5 = plan.hook("mlx5_ib_poll_cq (kernel consumers)").expect("planned");
+    assert_eq!(mlx5.symbol.as_deref(), Some("mlx5_ib:mlx5_ib_poll_cq"));
+    assert!(mlx5.silence.is_some_and(|text| text.contains("kernel consumers only")));
+    let covered = plan.hook("R5 completer").expect("planned");
+    assert!(covered.reason.contains("rxe_sender"), "{}", covered.reason);
+}
+
+#[test]
+fn a_missing_function_of_a_loaded_driver_is_reported() {
+    let plan = Plan::decide(&kernel(&[UVERBS, &["rdma_rxe:rxe_post_send"]], &[]), Level::Std);
+    let missing: Vec<_> = plan.missing().map(|hook| hook.hook).collect();
+    assert!(missing.contains(&"R6 CQE posted") && missing.contains(&"R4 answer received"), "{missing:?}");
+    assert!(!missing.contains(&"R1 post enters the kernel"));
+}
+
+#[test]
+fn two_functions_of_one_name_are_refused() {
+    let facts = kernel(&[UVERBS, RXE, &["rdma_rxe:rxe_cq_post"]], &[]);
+    let plan = Plan::decide(&facts, Level::Std);
+    let hook = plan.hook("R6 CQE posted").expect("planned");
+    assert!(hook.symbol.is_none() && hook.reason.contains("2 functions"), "{}", hook.reason);
+}
+
+#[test]
+fn a_function_with_other_arguments_is_refused() {
+    let mut facts = linux_6_12();
+    let base = facts.vmlinux.clone();
+    facts.module_btf.insert("rdma_rxe".to_owned(), crate::kernel::btf::test_support::rxe_btf_with_swapped_arguments(base));
+    let plan = Plan::decide(&facts, Level::Std);
+    let hook = plan.hook("R4 answer received").expect("planned");
+    assert!(hook.symbol.is_none() && hook.reason.contains("takes (struct sk_buff *, struct rxe_qp *)"), "{}", hook.reason);
+}
+
+#[test]
+fn without_btf_the_scheduler_is_absent_with_the_reason() {
+    let mut facts = linux_6_1();
+    facts.vmlinux = None;
+    let plan = Plan::decide(&facts, Level::Min);
+    let hook = plan.hook("K6 waking").expect("planned");
+    assert!(hook.symbol.is_none() && hook.reason.contains("task_struct.pid"), "{}", hook.reason);
+    assert!(symbol(&plan, "K5 completion handler").is_some(), "its offsets are the same everywhere");
+}
