@@ -4,5 +4,6 @@
 //! The way through: [`capture`] (read a folder) → correlate → breakdown → [`model`] (finished numbers) → report, charts, JSON.
 
 pub mod capture;
+pub mod correlate;
 pub mod model;
 pub mod stages;

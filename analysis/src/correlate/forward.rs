@@ -1,0 +1,189 @@
+//! From the post to the CQE: what rxe, the network device and the workers did for this sample.
+use super::chain::Joined;
+use super::flags::Flag;
+use super::identity::Identity;
+use super::window::{TASKLET, Window};
+use crate::capture::Sample;
+use crate::stages::Point;
+use ebpf_probes::{Body, Event, Kind, RxeRcv, RxeTask, RxeXmit, Softirq, Work, path};
+use std::collections::BTreeSet;
+
+/// R1, the requester's task, R2: from the post to the last packet of the request.
+pub fn post(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) {
+    let chain = &mut joined.chain;
+    let end = cqe.unwrap_or(window.events.len());
+    let events = &window.events[..end];
+    let entered = events.iter().position(|event| {
+        event.header.ts_ns >= sample.post_begin_ns && matches!(event.body, Body::RxePost(_)) && event.header.pid == identity.tid
+    });
+    if let Some(at) = entered {
+        chain.set(Point::PostEnter, window.ts(at));
+    }
+    let Some(sent) = Sent::find(events, sample) else { return };
+    chain.set(Point::Xmit, window.ts(sent.last_new));
+    if let Some(again) = sent.last_again {
+        chain.set(Point::Rexmit, window.ts(again));
+        joined.flags.set(Flag::Retransmit);
+    }
+    let after_ns = entered.map_or(sample.post_begin_ns, |at| window.ts(at));
+    let task = task_before(window, sent.first, identity.qpn, |task| matches!(task, path::REQUESTER | path::SENDER))
+        .filter(|at| window.ts(*at) >= after_ns);
+    match task {
+        Some(task) => {
+            chain.set(Point::ReqStart, window.ts(task));
+            if let Some(work) = work_before(window, task, after_ns) {
+                chain.set(Point::ReqWork, window.ts(work));
+                if let Some(queued) = queued_before(window, work, after_ns) {
+                    chain.set(Point::ReqQueued, window.ts(queued));
+                }
+            }
+        }
+        None => joined.flags.set_if(identity.records(Kind::RxeTask), Flag::TaskBusy),
+    }
+    let sent_cpu = window.events[sent.last_new].header.cpu;
+    let leaves = window
+        .after(sent.last_again.unwrap_or(sent.last_new))
+        .take_while(|(at, _)| *at < end)
+        .find(|(_, event)| event.header.cpu == sent_cpu && matches!(event.body, Body::NetPacket(packet) if packet.direction == 1));
+    if let Some((at, _)) = leaves {
+        chain.set(Point::NetTx, window.ts(at));
+    }
+}
+
+/// The packets of the request.
+struct Sent {
+    first: usize,
+    last_new: usize,
+    last_again: Option<usize>,
+}
+
+impl Sent {
+    fn find(events: &[Event], sample: &Sample) -> Option<Sent> {
+        let mut seen = BTreeSet::new();
+        let mut sent: Option<Sent> = None;
+        for (at, event) in events.iter().enumerate() {
+            let Body::RxeXmit(RxeXmit { wr_id, qpn, psn, .. }) = event.body else { continue };
+            if wr_id != sample.begin_wr_id || qpn != sample.qpn {
+                continue;
+            }
+            let new = seen.insert(psn);
+            match &mut sent {
+                None => sent = Some(Sent { first: at, last_new: at, last_again: None }),
+                Some(sent) if new && sent.last_again.is_none() => sent.last_new = at,
+                Some(sent) => sent.last_again = Some(at),
+            }
+        }
+        sent
+    }
+}
+
+/// K1, NET_RX, R3, R4 and the task up to R6: from the packet that ends the sample to its CQE.
+pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) {
+    let sent_ns = joined.chain.get(Point::Rexmit).or(joined.chain.get(Point::Xmit)).unwrap_or(sample.post_begin_ns);
+    let end = cqe.unwrap_or_else(|| window.events.partition_point(|event| event.header.ts_ns <= sample.done_ns));
+    let received = window.before(end).take_while(|(_, event)| event.header.ts_ns >= sent_ns).find(
+        |(_, event)| matches!(event.body, Body::RxeRcv(RxeRcv { qpn, path, .. }) if qpn == sample.qpn && path == identity.ending_path()),
+    );
+    let Some((rcv, _)) = received else { return };
+    if cqe.is_none() && identity.has_cqe {
+        // Without its CQE a packet may belong to anything: the packet is not claimed.
+        return;
+    }
+    joined.chain.set(Point::Rcv, window.ts(rcv));
+    arrival(joined, window, rcv, sent_ns);
+    let task = match cqe {
+        Some(cqe) => task_before(window, cqe, identity.qpn, |task| identity.is_ending_task(task)),
+        None => window
+            .after(rcv)
+            .take_while(|(at, _)| *at < end)
+            .find(|(_, event)| is_task(event, identity.qpn, |task| identity.is_ending_task(task)))
+            .map(|(at, _)| at),
+    };
+    let chain = &mut joined.chain;
+    match task.filter(|task| *task > rcv) {
+        Some(task) => {
+            chain.set(Point::RespStart, window.ts(task));
+            let after_ns = window.ts(rcv);
+            if let Some(work) = work_before(window, task, after_ns) {
+                chain.set(Point::RespWork, window.ts(work));
+                if let Some(queued) = queued_before(window, work, after_ns) {
+                    chain.set(Point::RespQueued, window.ts(queued));
+                }
+                let deferred = matches!(window.events[work].body, Body::SoftirqEntry(_) | Body::TaskletEntry(_))
+                    && window.events[work].header.pid != window.events[rcv].header.pid
+                    && window.events[work].header.cpu == window.events[rcv].header.cpu;
+                joined.flags.set_if(deferred, Flag::BhDeferred);
+            }
+        }
+        None => joined.flags.set_if(identity.records(Kind::RxeTask), Flag::TaskBusy),
+    }
+}
+
+/// How the packet came in: interrupt and softirq, an earlier NAPI poll, or from this very host.
+fn arrival(joined: &mut Joined, window: &Window<'_>, rcv: usize, sent_ns: u64) {
+    let Body::RxeRcv(RxeRcv { skb, .. }) = window.events[rcv].body else { return };
+    let cpu = window.events[rcv].header.cpu;
+    let enters = window
+        .before(rcv)
+        .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
+        .find(|(_, event)| matches!(event.body, Body::NetPacket(packet) if packet.direction == 0 && packet.skb == skb));
+    if let Some((at, _)) = enters {
+        joined.chain.set(Point::NetRx, window.ts(at));
+    }
+    let softirq = match window.open_net_rx(rcv) {
+        None => return joined.flags.set(Flag::Loopback),
+        Some(Some(at)) if window.ts(at) >= sent_ns => at,
+        Some(_) => return joined.flags.set(Flag::NapiPolled),
+    };
+    joined.chain.set(Point::NetSoftirq, window.ts(softirq));
+    let irq = window
+        .before(softirq)
+        .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
+        .filter(|(_, event)| event.header.cpu == cpu)
+        .take_while(|(_, event)| !matches!(event.body, Body::SoftirqExit(Softirq { vec: super::window::NET_RX, .. })))
+        .find(|(_, event)| matches!(event.body, Body::IrqEntry(_)));
+    match irq {
+        Some((at, event)) => {
+            joined.chain.set(Point::Irq, window.ts(at));
+            joined.flags.set_if(event.header.pid != window.events[softirq].header.pid, Flag::BhDeferred);
+        }
+        None => joined.flags.set(Flag::NapiPolled),
+    }
+}
+
+fn is_task(event: &Event, our_qpn: u32, is_right: impl Fn(u32) -> bool) -> bool {
+    matches!(event.body, Body::RxeTask(RxeTask { qpn, path, .. }) if (qpn == our_qpn || qpn == u32::MAX) && is_right(path))
+}
+
+/// The task in whose run the event at `at` happened: the last start of one on the same CPU in the same thread.
+fn task_before(window: &Window<'_>, at: usize, qpn: u32, is_right: impl Fn(u32) -> bool) -> Option<usize> {
+    let header = window.events[at].header;
+    window
+        .before(at)
+        .find(|(_, event)| event.header.cpu == header.cpu && event.header.pid == header.pid && is_task(event, qpn, &is_right))
+        .map(|(at, _)| at)
+}
+
+/// The work item, tasklet or tasklet softirq in which the task at `task` runs, begun after `after_ns`.
+fn work_before(window: &Window<'_>, task: usize, after_ns: u64) -> Option<usize> {
+    let header = window.events[task].header;
+    window
+        .before(task)
+        .take_while(|(_, event)| event.header.ts_ns >= after_ns)
+        .filter(|(_, event)| event.header.cpu == header.cpu && event.header.pid == header.pid)
+        .take_while(|(_, event)| !matches!(event.body, Body::SoftirqExit(_)))
+        .find(|(_, event)| {
+            matches!(event.body, Body::WorkStart(_) | Body::TaskletEntry(_) | Body::SoftirqEntry(Softirq { vec: TASKLET, .. }))
+        })
+        .map(|(at, _)| at)
+}
+
+/// The queueing of the work item that starts at `start`, after `after_ns`.
+fn queued_before(window: &Window<'_>, start: usize, after_ns: u64) -> Option<usize> {
+    let Body::WorkStart(Work { work, .. }) = window.events[start].body else { return None };
+    window
+        .before(start)
+        .take_while(|(_, event)| event.header.ts_ns >= after_ns)
+        .find(|(_, event)| matches!(event.body, Body::WorkQueue(queued) if queued.work == work))
+        .map(|(at, _)| at)
+}
