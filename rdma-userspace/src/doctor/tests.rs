@@ -1,0 +1,202 @@
+//! Tests of the doctor on trees of files.
+use super::{Finding, Findings, Options, Severity, run};
+use crate::system::Root;
+use crate::system::fixture::{Tree, base_machine, rxe_machine, with_rxe};
+
+fn doctor(tree: &Tree, device: Option<&str>) -> Findings {
+    run(&Options { device: device.map(str::to_owned), json: false, root: tree.root() })
+}
+
+fn find<'f>(findings: &'f Findings, id: &str) -> &'f Finding {
+    findings.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no finding {id}: {findings:#?}"))
+}
+
+/// A machine on which everything needed is there.
+fn good() -> Tree {
+    let lib = "usr/lib/x86_64-linux-gnu";
+    rxe_machine()
+        .file("sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0\n")
+        .file("dev/infiniband/uverbs0", "")
+        .file(&format!("{lib}/libibverbs.so.1.14.44.0"), "")
+        .link(&format!("{lib}/libibverbs.so.1"), "libibverbs.so.1.14.44.0")
+        .file(&format!("{lib}/libibverbs/librxe-rdmav34.so"), "")
+        .file("etc/libibverbs.d/rxe.driver", "driver rxe\n")
+        .file("sys/kernel/btf/vmlinux", "x")
+        .file("sys/bus/event_source/devices/kprobe/type", "8\n")
+}
+
+#[test]
+fn a_good_machine_has_no_problem() {
+    let findings = doctor(&good(), None);
+    assert_eq!((findings.exit_code(), findings.count(Severity::Problem)), (0, 0), "{}", findings.text(false));
+    for id in
+        ["device.port", "device.node", "verbs.library", "verbs.provider", "gid.table", "probes.rights", "probes.btf", "probes.kprobes"]
+    {
+        assert_eq!(find(&findings, id).severity, Severity::Ok, "{id}");
+    }
+    let text = findings.text(false);
+    assert!(text.contains("rxe0 (rdma_rxe)") && text.contains("::ffff:10.0.0.2"), "{text}");
+    assert!(text.ends_with("notes.\n") && text.contains("A measurement is possible"), "{text}");
+    assert!(!text.contains('\x1b') && findings.text(true).contains('\x1b'));
+}
+
+#[test]
+fn no_device_is_a_problem_with_the_command_that_makes_one() {
+    let findings = doctor(&base_machine(), None);
+    let finding = find(&findings, "device.present");
+    assert_eq!((finding.severity, findings.exit_code()), (Severity::Problem, 1));
+    assert!(finding.command.as_deref().is_some_and(|command| command.ends_with("soft-roce up eth0 --name rxe0")), "{finding:?}");
+}
+
+#[test]
+fn a_wrong_name_says_which_there_are() {
+    let findings = doctor(&good(), Some("mlx5_0"));
+    assert_eq!(find(&findings, "device.present").found, "no RDMA device `mlx5_0`; devices here: rxe0");
+    assert_eq!(findings.exit_code(), 1);
+    assert_eq!(doctor(&good(), Some("rxe0")).exit_code(), 0);
+}
+
+#[test]
+fn what_blocks_the_only_device_is_a_problem_and_beside_a_good_one_a_warning() {
+    let down = |tree: Tree, name: &str| tree.file(&format!("sys/class/infiniband/{name}/ports/1/state"), "1: DOWN\n");
+    let findings = doctor(&down(good(), "rxe0"), None);
+    let port = find(&findings, "device.port");
+    assert_eq!((port.severity, findings.exit_code()), (Severity::Problem, 1));
+    assert_eq!(port.command.as_deref(), Some("sudo ip link set dev eth0 up"));
+
+    let two = down(with_rxe(good(), "rxe1", "eth1"), "rxe1");
+    let findings = doctor(&two, None);
+    assert_eq!(findings.exit_code(), 0, "{}", findings.text(false));
+    assert!(findings.findings.iter().any(|finding| finding.id == "device.port" && finding.severity == Severity::Warn));
+    assert_eq!(doctor(&two, Some("rxe1")).exit_code(), 1);
+}
+
+#[test]
+fn a_device_that_no_program_can_open_is_a_problem() {
+    let tree = good();
+    tree.remove("dev/infiniband");
+    let findings = doctor(&tree, None);
+    assert_eq!(find(&findings, "device.node").command.as_deref(), Some("sudo modprobe ib_uverbs"));
+    assert_eq!(findings.exit_code(), 1);
+    let tree = good();
+    tree.remove("usr/lib");
+    let findings = doctor(&tree, None);
+    assert_eq!(find(&findings, "verbs.library").severity, Severity::Problem);
+}
+
+#[test]
+fn gids_that_reach_less_far_are_warned_about() {
+    let gids = "sys/class/infiniband/rxe0/ports/1";
+    let tree = good().file(&format!("{gids}/gids/1"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+    let findings = doctor(&tree, None);
+    assert_eq!(find(&findings, "gid.table").severity, Severity::Warn);
+    assert!(find(&findings, "gid.table").effect.as_deref().is_some_and(|effect| effect.starts_with("link-local")));
+    let tree = tree.file(&format!("{gids}/gids/0"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+    let findings = doctor(&tree, None);
+    assert_eq!((find(&findings, "gid.table").severity, findings.exit_code()), (Severity::Problem, 1));
+}
+
+#[test]
+fn idle_states_and_governor() {
+    let cpu = "sys/devices/system/cpu/cpu0";
+    let tree = good()
+        .file(&format!("{cpu}/cpufreq/scaling_governor"), "powersave\n")
+        .file(&format!("{cpu}/cpuidle/state0/name"), "POLL\n")
+        .file(&format!("{cpu}/cpuidle/state0/latency"), "0\n")
+        .file(&format!("{cpu}/cpuidle/state1/name"), "C6\n")
+        .file(&format!("{cpu}/cpuidle/state1/latency"), "133\n");
+    let findings = doctor(&tree, None);
+    let idle = find(&findings, "cpu.idle");
+    assert_eq!(idle.severity, Severity::Warn);
+    assert!(idle.found.contains("C6 133 µs") && idle.effect.as_deref().is_some_and(|effect| effect.contains("133 µs")), "{idle:?}");
+    assert_eq!(find(&findings, "cpu.governor").severity, Severity::Warn);
+
+    // A limit in force keeps CPUs out of it, and so does switching the state off.
+    let limited = doctor(&tree.file("dev/cpu_dma_latency", "\u{1}\0\0\0"), None);
+    assert_eq!(find(&limited, "cpu.idle").severity, Severity::Ok, "{:?}", find(&limited, "cpu.idle"));
+    let off = good()
+        .file(&format!("{cpu}/cpuidle/state1/name"), "C6\n")
+        .file(&format!("{cpu}/cpuidle/state1/latency"), "133\n")
+        .file(&format!("{cpu}/cpuidle/state1/disable"), "1\n");
+    let off = doctor(&off, None);
+    assert!(find(&off, "cpu.idle").found.contains("C6 133 µs (off)"));
+    assert_eq!(find(&off, "cpu.idle").severity, Severity::Ok);
+}
+
+#[test]
+fn settings_that_change_figures_are_warned_about_with_a_command() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("kernel.clocksource", "sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+        ("probes.lockdown", "sys/kernel/security/lockdown", "none integrity [confidentiality]\n"),
+        ("probes.jit", "proc/sys/net/core/bpf_jit_enable", "0\n"),
+        ("irq.irqbalance", "proc/812/comm", "irqbalance\n"),
+        ("cpu.load", "proc/loadavg", "1.93 1.0 0.5 3/200 4242\n"),
+        ("kernel.time_namespace", "proc/self/timens_offsets", "monotonic      86400         0\nboottime 0 0\n"),
+    ];
+    for (id, path, text) in cases {
+        let tree = good();
+        let before = doctor(&tree, None);
+        assert!(before.findings.iter().all(|finding| finding.id != *id || finding.severity == Severity::Ok), "{id} before");
+        let after = doctor(&tree.file(path, text), None);
+        let finding = find(&after, id);
+        assert_eq!(finding.severity, Severity::Warn, "{id}");
+        assert!(finding.effect.is_some() && finding.command.is_some(), "{id}");
+        assert_eq!(after.exit_code(), 0, "{id} does not make a measurement impossible");
+    }
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_is_missing() {
+    let tree = good()
+        .file("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n")
+        .file("proc/self/limits", "Max locked memory         65536                65536                bytes\n")
+        .file("proc/sys/kernel/perf_event_paranoid", "3\n");
+    let findings = doctor(&tree, None);
+    assert_eq!(find(&findings, "probes.rights").severity, Severity::Warn);
+    assert_eq!(find(&findings, "limits.memlock").severity, Severity::Warn);
+    assert!(find(&findings, "limits.memlock").found.contains("64 kiB"));
+    assert_eq!(find(&findings, "probes.perf_event_paranoid").severity, Severity::Note);
+    assert_eq!(findings.exit_code(), 0);
+}
+
+#[test]
+fn emulation_is_named() {
+    let tree = good().file("proc/cpuinfo", "model name\t: QEMU TCG CPU version 2.5+\nflags\t\t: hypervisor\n");
+    let findings = doctor(&tree, None);
+    assert!(find(&findings, "kernel.machine").found.contains("QEMU TCG"));
+    assert!(findings.text(false).lines().next().is_some_and(|line| line.contains("(emulated)")));
+}
+
+#[test]
+fn json_has_the_facts_and_the_added_section() {
+    let tree = good();
+    let options = Options { device: None, json: true, root: tree.root() };
+    let mut findings = run(&options);
+    findings.add_section("Probe plan", vec!["K5 completion handler: kprobe ib_uverbs_comp_handler".into()]);
+    let mut bytes = Vec::new();
+    findings.print(&options, false, &mut bytes).expect("written");
+    let json: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+    assert_eq!(json["devices"][0]["ports"][0]["gids"][1]["kind"], "RoCE v2");
+    assert_eq!(json["host"]["kernel"], "6.1.0-40-amd64");
+    assert_eq!(json["sections"][0]["title"], "Probe plan");
+    assert!(
+        json["findings"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(|finding| finding["id"] == "gid.table" && finding["severity"] == "ok"))
+    );
+    assert!(findings.text(false).contains("\nProbe plan\n  K5 completion handler"));
+}
+
+#[test]
+fn a_machine_that_tells_nothing_does_not_panic() {
+    let findings = doctor(&Tree::new(), None);
+    assert_eq!(findings.exit_code(), 1);
+    assert!(find(&findings, "device.present").command.is_none(), "no interface is invented");
+    assert!(findings.findings.iter().all(|finding| !finding.area.is_empty()));
+}
+
+#[test]
+fn this_machine_can_be_looked_at() {
+    let findings = run(&Options { device: None, json: false, root: Root::live() });
+    assert!(findings.text(false).contains(&findings.host.kernel) && !findings.host.kernel.is_empty());
+}
