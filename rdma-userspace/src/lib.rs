@@ -3,5 +3,7 @@
 pub mod doctor;
 pub mod kernel;
 pub mod probes;
+pub mod runner;
 pub mod soft_roce;
 pub mod system;
+pub mod verbs;

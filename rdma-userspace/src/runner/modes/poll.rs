@@ -1,0 +1,36 @@
+//! Polling: look at the completion queue until something is there. Nothing else happens in the loop: no clock, no system call of ours.
+use super::CompletionMode;
+use crate::runner::counters::ModeCounters;
+use crate::runner::monitor::Monitor;
+use crate::runner::rings::Halt;
+use crate::verbs::ffi::os::monotonic_ns;
+use crate::verbs::{Batch, Cq};
+use analysis::capture::Sample;
+
+#[derive(Default)]
+pub(crate) struct PollMode {
+    counters: ModeCounters,
+}
+
+impl CompletionMode for PollMode {
+    #[inline]
+    fn wait(&mut self, cq: &Cq, batch: &mut Batch, monitor: &Monitor, sample: &mut Sample) -> Result<(), Halt> {
+        let mut empty = 0;
+        let result = loop {
+            if cq.poll(batch)? != 0 {
+                sample.done_ns = monotonic_ns();
+                break Ok(());
+            }
+            empty += 1;
+            if monitor.stopped() {
+                break Err(Halt::Stopped);
+            }
+        };
+        self.counters.empty_polls += empty;
+        result
+    }
+
+    fn counters(&mut self) -> &mut ModeCounters {
+        &mut self.counters
+    }
+}

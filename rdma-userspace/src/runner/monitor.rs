@@ -1,0 +1,218 @@
+//! What the measured thread and its watchdog share, and the watchdog itself.
+//!
+//! The measured loop only loads one flag and stores one counter. Everything that needs a clock or a decision is done by the watchdog, which
+//! wakes ten times a second, sets the flag, and signals the thread until the round is over: a signal may come between the look at the flag
+//! and the blocking read, so that one alone would not do.
+use super::error::RunnerError;
+use crate::verbs::ffi::os;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_millis(100);
+const SIGNAL_EVERY: Duration = Duration::from_millis(10);
+
+/// Why a round was stopped from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    Abort,
+    NoProgress,
+}
+
+/// The flag and the counter. They lie on cache lines of their own.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Monitor {
+    stop: AtomicU8,
+    progress: Progress,
+}
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Progress(AtomicU64);
+
+impl Monitor {
+    /// True once the round must end.
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says that one more operation is done.
+    #[inline]
+    pub fn progress(&self, done: u64) {
+        self.progress.0.store(done, Ordering::Relaxed);
+    }
+
+    pub fn reason(&self) -> Option<StopReason> {
+        match self.stop.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(StopReason::Abort),
+            _ => Some(StopReason::NoProgress),
+        }
+    }
+
+    fn stop(&self, reason: StopReason) {
+        let code = if reason == StopReason::Abort { 1 } else { 2 };
+        // The first reason stays.
+        let _ = self.stop.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn reset(&self) {
+        self.stop.store(0, Ordering::Relaxed);
+        self.progress.0.store(0, Ordering::Relaxed);
+    }
+}
+
+struct Watch {
+    tid: u32,
+    abort: Arc<AtomicBool>,
+    no_progress: Duration,
+    /// Progress last seen, and when it last moved.
+    seen: (u64, Instant),
+}
+
+#[derive(Default)]
+struct State {
+    watch: Option<Watch>,
+    quit: bool,
+}
+
+struct Shared {
+    monitor: Monitor,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The watchdog of one worker; its thread ends with it.
+pub(crate) struct Watchdog {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The worker's side of it.
+#[derive(Clone)]
+pub(crate) struct Guarded(Arc<Shared>);
+
+impl Watchdog {
+    pub fn spawn() -> Result<(Self, Guarded), RunnerError> {
+        os::install_wake_signal().map_err(|source| RunnerError::Thread { what: "the wake-up signal", source })?;
+        let shared = Arc::new(Shared { monitor: Monitor::default(), state: Mutex::default(), changed: Condvar::new() });
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("rs-watchdog".into()).spawn(move || watch(&for_thread));
+        let thread = thread.map_err(|source| RunnerError::Thread { what: "the watchdog thread", source })?;
+        Ok((Self { shared: Arc::clone(&shared), thread: Some(thread) }, Guarded(shared)))
+    }
+
+    /// Stops a running round; the watchdog ends once no round runs.
+    pub fn quit(&self) {
+        self.shared.lock().quit = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.quit();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            eprintln!("rdmascope: a watchdog thread panicked");
+        }
+    }
+}
+
+impl Guarded {
+    pub fn monitor(&self) -> &Monitor {
+        &self.0.monitor
+    }
+
+    /// The calling thread begins a round; false when the watchdog has been told to quit, and nobody would end the round.
+    #[must_use]
+    pub fn begin(&self, abort: &Arc<AtomicBool>, no_progress: Duration) -> bool {
+        let mut state = self.0.lock();
+        if state.quit {
+            return false;
+        }
+        self.0.monitor.reset();
+        state.watch = Some(Watch { tid: os::thread_id(), abort: Arc::clone(abort), no_progress, seen: (0, Instant::now()) });
+        self.0.changed.notify_all();
+        true
+    }
+
+    /// The round is over: no more signals after this returns.
+    pub fn end(&self) {
+        self.0.lock().watch = None;
+        self.0.changed.notify_all();
+    }
+}
+
+fn watch(shared: &Shared) {
+    let monitor = &shared.monitor;
+    let mut state = shared.lock();
+    loop {
+        let quit = state.quit;
+        let Some(watch) = &mut state.watch else {
+            if quit {
+                return;
+            }
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let done = monitor.progress.0.load(Ordering::Relaxed);
+        if done != watch.seen.0 {
+            watch.seen = (done, Instant::now());
+        } else if watch.seen.1.elapsed() >= watch.no_progress {
+            monitor.stop(StopReason::NoProgress);
+        }
+        if quit || watch.abort.load(Ordering::Relaxed) {
+            monitor.stop(StopReason::Abort);
+        }
+        let pause = if monitor.stopped() {
+            os::wake_thread(watch.tid);
+            SIGNAL_EVERY
+        } else {
+            TICK.min(watch.no_progress / 4).max(Duration::from_millis(1))
+        };
+        state = shared.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_progress_and_abort_are_told_apart() {
+        let (watchdog, guarded) = Watchdog::spawn().unwrap();
+        let abort = Arc::new(AtomicBool::new(false));
+        let spin = |reason| {
+            let begin = Instant::now();
+            while !guarded.monitor().stopped() {
+                assert!(begin.elapsed() < Duration::from_secs(20), "the watchdog never stopped the round");
+                std::thread::yield_now();
+            }
+            assert_eq!(guarded.monitor().reason(), Some(reason));
+            guarded.end();
+        };
+        assert!(guarded.begin(&abort, Duration::from_millis(50)));
+        spin(StopReason::NoProgress);
+        assert!(guarded.begin(&abort, Duration::from_secs(60)));
+        assert_eq!(guarded.monitor().reason(), None);
+        abort.store(true, Ordering::Relaxed);
+        spin(StopReason::Abort);
+        // Quitting stops a running round too.
+        abort.store(false, Ordering::Relaxed);
+        assert!(guarded.begin(&abort, Duration::from_secs(60)));
+        watchdog.quit();
+        spin(StopReason::Abort);
+        assert!(!guarded.begin(&abort, Duration::from_secs(60)));
+    }
+}
