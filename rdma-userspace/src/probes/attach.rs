@@ -134,8 +134,14 @@ impl Probes {
     }
 
     /// Detaches everything: the kernel runs none of our code until the next [`Probes::attach`]. Programs stay loaded.
+    ///
+    /// Each kprobe waits for grace periods of the kernel while it goes; they wait side by side.
     pub fn detach(&mut self) {
-        self.links.clear();
+        std::thread::scope(|scope| {
+            for link in self.links.drain(..) {
+                scope.spawn(move || drop(link));
+            }
+        });
         self.attached.fill(false);
     }
 
@@ -253,6 +259,12 @@ impl Probes {
             self.track_pid(*thread)?;
         }
         Ok(threads)
+    }
+}
+
+impl Drop for Probes {
+    fn drop(&mut self) {
+        self.detach();
     }
 }
 
