@@ -5,5 +5,7 @@
 
 pub mod capture;
 pub mod correlate;
+pub mod fixture;
 pub mod model;
 pub mod stages;
+pub mod stats;
