@@ -5,3 +5,5 @@
 
 pub mod capture;
 pub mod model;
+pub mod plots;
+pub mod report;
