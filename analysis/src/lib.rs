@@ -9,3 +9,5 @@ pub mod fixture;
 pub mod model;
 pub mod stages;
 pub mod stats;
+pub mod plots;
+pub mod report;

@@ -1,0 +1,3 @@
+//! Reports: finished numbers in, pages out.
+
+pub mod html;
