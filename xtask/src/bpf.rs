@@ -13,11 +13,7 @@ use std::path::PathBuf;
 const PROGRAM: &str = "rdmascope-probes";
 const TARGET: &str = "bpfel-unknown-none";
 /// What the object depends on beside its sources. Part of the fingerprint.
-const RUSTFLAGS: [&str; 3] = [
-    "--cfg=bpf_target_arch=\"x86_64\"",
-    "-Cdebuginfo=2",
-    "-Clink-arg=--btf",
-];
+const RUSTFLAGS: [&str; 3] = ["--cfg=bpf_target_arch=\"x86_64\"", "-Cdebuginfo=2", "-Clink-arg=--btf"];
 const PROFILE: [&str; 5] = [
     "profile.release.debug=2",
     "profile.release.opt-level=3",
@@ -70,24 +66,15 @@ pub fn ensure() -> Result<PathBuf> {
     match (Compiler::find(), toolchain::linker_folder()) {
         (Some(compiler), Some(linker)) => build(&compiler, &linker)?,
         (compiler, linker) => {
-            let mut why = if compiler.is_none() {
-                Compiler::reasons()
-            } else {
-                Vec::new()
-            };
+            let mut why = if compiler.is_none() { Compiler::reasons() } else { Vec::new() };
             if linker.is_none() {
                 why.push(format!("no bpf-linker {}", toolchain::LINKER_VERSION));
             }
             let why = why.join("; ");
             let copy = prebuilt().join(PROGRAM);
-            prebuilt_is_fresh().map_err(|stale| {
-                exit::infrastructure(format!(
-                    "the BPF target cannot be built here ({why}) and {stale:#}"
-                ))
-            })?;
-            eprintln!(
-                "xtask: the BPF target cannot be built here ({why}): taking the committed object"
-            );
+            prebuilt_is_fresh()
+                .map_err(|stale| exit::infrastructure(format!("the BPF target cannot be built here ({why}) and {stale:#}")))?;
+            eprintln!("xtask: the BPF target cannot be built here ({why}): taking the committed object");
             replace(&object, &fs::read(&copy)?)?;
         }
     }
@@ -102,36 +89,17 @@ fn build(compiler: &Compiler, linker: &std::path::Path) -> Result<()> {
     let folder = paths::target().join("bpf-build");
     let mut flags: Vec<String> = RUSTFLAGS.iter().map(|flag| (*flag).to_owned()).collect();
     // Debug information names files: the same object must come out of every folder.
-    let mapped = [
-        (Some(root), "/rdmascope"),
-        (cargo_home, "/cargo"),
-        (Some(compiler.sysroot.clone()), "/rust"),
-    ];
+    let mapped = [(Some(root), "/rdmascope"), (cargo_home, "/cargo"), (Some(compiler.sysroot.clone()), "/rust")];
     for (from, to) in mapped {
         flags.extend(from.map(|from| format!("--remap-path-prefix={}={to}", from.display())));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(
-        std::iter::once(linker.to_path_buf()).chain(std::env::split_paths(&path)),
-    )?;
+    let path = std::env::join_paths(std::iter::once(linker.to_path_buf()).chain(std::env::split_paths(&path)))?;
     let mut cargo = compiler.cargo();
-    cargo.args([
-        "build",
-        "--release",
-        "--package",
-        "ebpf-probes",
-        "--bin",
-        PROGRAM,
-        "--features",
-        "bpf",
-    ]);
-    cargo
-        .args(["-Zbuild-std=core", "--target", TARGET, "--target-dir"])
-        .arg(&folder);
+    cargo.args(["build", "--release", "--package", "ebpf-probes", "--bin", PROGRAM, "--features", "bpf"]);
+    cargo.args(["-Zbuild-std=core", "--target", TARGET, "--target-dir"]).arg(&folder);
     cargo.args(PROFILE.iter().flat_map(|option| ["--config", option]));
-    cargo
-        .env("PATH", path)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cargo.env("PATH", path).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     process::run(&mut cargo).context("building the probes for the BPF target")?;
     let built = folder.join(TARGET).join("release").join(PROGRAM);
     let object = fs::read(&built).with_context(|| format!("reading {}", built.display()))?;
@@ -156,48 +124,27 @@ fn check(object: &[u8]) -> Result<String> {
     if file.architecture() != object::Architecture::Bpf {
         bail!("the object is for {:?}, not for BPF", file.architecture());
     }
-    for (needed, why) in [
-        (
-            ".BTF",
-            "the kernel refuses maps and typed programs without it",
-        ),
-        ("license", "most helpers need it"),
-    ] {
-        let size = file
-            .section_by_name(needed)
-            .map_or(0, |section| section.size());
+    for (needed, why) in [(".BTF", "the kernel refuses maps and typed programs without it"), ("license", "most helpers need it")] {
+        let size = file.section_by_name(needed).map_or(0, |section| section.size());
         if size == 0 {
             bail!("the object has no {needed} section ({why})");
         }
     }
     let mut programs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for symbol in file
-        .symbols()
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_global())
-    {
-        let section = symbol
-            .section_index()
-            .and_then(|index| file.section_by_index(index).ok());
-        let Some(section) = section.and_then(|section| section.name().ok().map(str::to_owned))
-        else {
+    for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_global()) {
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        let Some(section) = section.and_then(|section| section.name().ok().map(str::to_owned)) else {
             continue;
         };
         if section != ".text" {
-            programs
-                .entry(section)
-                .or_default()
-                .push(symbol.name()?.to_owned());
+            programs.entry(section).or_default().push(symbol.name()?.to_owned());
         }
     }
     if programs.is_empty() {
         bail!("the object holds no program");
     }
     let count: usize = programs.values().map(Vec::len).sum();
-    let mut summary = format!(
-        "{count} programs in {} sections, {} bytes\n",
-        programs.len(),
-        object.len()
-    );
+    let mut summary = format!("{count} programs in {} sections, {} bytes\n", programs.len(), object.len());
     for (section, names) in programs {
         summary.push_str(&format!("  {section}: {}\n", names.join(", ")));
     }
@@ -219,22 +166,13 @@ fn fingerprint() -> Result<String> {
 
 fn update_prebuilt() -> Result<()> {
     let Some(compiler) = Compiler::find().filter(|_| toolchain::linker_folder().is_some()) else {
-        return Err(exit::infrastructure(
-            "the committed object can only be replaced where the BPF target can be built",
-        ));
+        return Err(exit::infrastructure("the committed object can only be replaced where the BPF target can be built"));
     };
     let object = fs::read(paths::bpf_object())?;
     let object_sha256 = sources::sha256(&object);
-    let record = Record {
-        sources_sha256: fingerprint()?,
-        object_sha256,
-        toolchain: compiler.label(),
-    };
+    let record = Record { sources_sha256: fingerprint()?, object_sha256, toolchain: compiler.label() };
     replace(&prebuilt().join(PROGRAM), &object)?;
-    replace(
-        &record_path(),
-        format!("{}\n", serde_json::to_string_pretty(&record)?).as_bytes(),
-    )?;
+    replace(&record_path(), format!("{}\n", serde_json::to_string_pretty(&record)?).as_bytes())?;
     println!("{} is up to date", paths::shown(&prebuilt().join(PROGRAM)));
     Ok(())
 }
@@ -242,10 +180,8 @@ fn update_prebuilt() -> Result<()> {
 /// Fails when the committed object is not made from the present sources, or differs from a build by the same toolchain.
 pub fn prebuilt_is_fresh() -> Result<()> {
     const RENEW: &str = "renew it with `cargo xtask bpf --update-prebuilt`";
-    let record = fs::read(record_path())
-        .with_context(|| format!("there is no committed object ({RENEW})"))?;
-    let record: Record =
-        serde_json::from_slice(&record).context("reading the committed object's record")?;
+    let record = fs::read(record_path()).with_context(|| format!("there is no committed object ({RENEW})"))?;
+    let record: Record = serde_json::from_slice(&record).context("reading the committed object's record")?;
     if record.sources_sha256 != fingerprint()? {
         bail!("the committed object is older than the probes' sources ({RENEW})");
     }
@@ -262,10 +198,7 @@ pub fn prebuilt_is_reproduced() -> Result<()> {
     let record: Record = serde_json::from_slice(&fs::read(record_path())?)?;
     let same = Compiler::find().is_some_and(|compiler| compiler.label() == record.toolchain);
     if same && sources::sha256(&fs::read(paths::bpf_object())?) != record.object_sha256 {
-        bail!(
-            "the same toolchain ({}) built other bytes than the committed object's",
-            record.toolchain
-        );
+        bail!("the same toolchain ({}) built other bytes than the committed object's", record.toolchain);
     }
     Ok(())
 }

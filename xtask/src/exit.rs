@@ -30,19 +30,12 @@ pub fn infrastructure(message: impl Into<String>) -> anyhow::Error {
 
 /// An error that ends the process with `code`.
 pub fn coded(code: u8, message: impl Into<String>) -> anyhow::Error {
-    Coded {
-        code,
-        message: message.into(),
-    }
-    .into()
+    Coded { code, message: message.into() }.into()
 }
 
 /// The exit code that an error stands for: that of the first [`Coded`] error in its chain, else 1.
 pub fn code_of(error: &anyhow::Error) -> u8 {
-    error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Coded>())
-        .map_or(1, |coded| coded.code)
+    error.chain().find_map(|cause| cause.downcast_ref::<Coded>()).map_or(1, |coded| coded.code)
 }
 
 /// Prints the error chain once and turns the outcome into the exit code.
@@ -50,7 +43,11 @@ pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask: {error:#}");
+            let text = format!("{error:#}");
+            // An empty message: everything was said already.
+            if !text.is_empty() {
+                eprintln!("xtask: {text}");
+            }
             ExitCode::from(code_of(&error))
         }
     }
@@ -63,9 +60,7 @@ mod tests {
 
     #[test]
     fn the_code_survives_added_context() {
-        let error = Err::<(), _>(infrastructure("no qemu"))
-            .context("booting")
-            .unwrap_err();
+        let error = Err::<(), _>(infrastructure("no qemu")).context("booting").unwrap_err();
         assert_eq!(code_of(&error), 69);
         assert_eq!(code_of(&anyhow::anyhow!("plain")), 1);
     }

@@ -3,11 +3,15 @@
 //! tell how they are used.
 
 mod bpf;
+mod demo;
 mod exit;
 mod paths;
 mod process;
+mod runner;
 mod setup;
 mod sources;
+mod test;
+mod tidy;
 mod toolchain;
 mod vm;
 
@@ -27,6 +31,12 @@ enum Command {
     Setup(setup::Args),
     /// Build the probes' program into target/bpf/ and check the object.
     Bpf(bpf::Args),
+    /// From nothing to a report: a guest with soft-RoCE, every operation polling and event-driven, the probes on.
+    Demo(demo::Args),
+    /// Every check: set-up, formatting, lints, unit tests, the BPF build, tests in virtual machines.
+    Test(test::Args),
+    /// The project's own rules alone.
+    Tidy,
     /// Virtual machines with soft-RoCE: run any command in one.
     #[command(subcommand)]
     Vm(vm::Command),
@@ -36,6 +46,9 @@ fn main() -> std::process::ExitCode {
     let outcome = match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
         Command::Bpf(args) => bpf::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Tidy => tidy::run(),
         Command::Vm(command) => vm::run(&command),
     };
     exit::report(outcome)

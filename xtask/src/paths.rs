@@ -26,8 +26,5 @@ pub fn tools() -> PathBuf {
 
 /// A path as it is shown to the user: relative to the workspace where it lies inside.
 pub fn shown(path: &Path) -> String {
-    path.strip_prefix(root())
-        .unwrap_or(path)
-        .display()
-        .to_string()
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

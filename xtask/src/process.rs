@@ -2,33 +2,21 @@
 
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// Whether an inherited variable is kept for a nested program. `CARGO_*` and `RUST*` change how a nested cargo builds (an
 /// inherited `CARGO_ENCODED_RUSTFLAGS` silently drops `.BTF`); kept are only where cargo and rustup live and how they reach
 /// the network.
 fn is_kept(name: &str) -> bool {
-    const KEPT: [&str; 6] = [
-        "CARGO_HOME",
-        "CARGO_HTTP_",
-        "CARGO_NET_",
-        "CARGO_REGISTR",
-        "RUSTUP_HOME",
-        "RUSTUP_TOOLCHAIN",
-    ];
+    const KEPT: [&str; 6] = ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
     if KEPT.iter().any(|kept| name.starts_with(kept)) {
         return true;
     }
-    let dropped = [
-        "CARGO",
-        "RUST",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "MAKEFLAGS",
-        "MFLAGS",
-        "TARGET",
-    ];
+    let dropped = ["CARGO", "RUST", "LD_LIBRARY_PATH", "LD_PRELOAD", "MAKEFLAGS", "MFLAGS", "TARGET"];
     !dropped.iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -36,9 +24,7 @@ fn is_kept(name: &str) -> bool {
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     let kept = std::env::vars_os().filter(|(name, _)| is_kept(&name.to_string_lossy()));
-    command
-        .env_clear()
-        .envs(kept.collect::<Vec<(OsString, OsString)>>());
+    command.env_clear().envs(kept.collect::<Vec<(OsString, OsString)>>());
     command
 }
 
@@ -52,10 +38,7 @@ pub fn cargo() -> Command {
 /// The command line as it could be typed.
 pub fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
-        .map(|word| quoted(&word.to_string_lossy()))
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
 /// A word quoted for a POSIX shell where that is needed.
@@ -69,30 +52,55 @@ pub fn quoted(word: &str) -> String {
 
 /// Runs the command with its output shown; fails unless it ends with 0.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("starting `{}`", line(command)))?;
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("starting `{}`", line(command)))?;
     if !status.success() {
         bail!("`{}` ended with {status}", line(command));
     }
     Ok(())
 }
 
+/// Runs the command and hands on each line of its standard output; its standard error is shown. Killed, and an error, when it
+/// takes longer than `deadline`. Returns whether it ended with 0.
+pub fn stream(command: &mut Command, deadline: Duration, mut on_line: impl FnMut(&str)) -> Result<bool> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().with_context(|| format!("starting `{}`", line(command)))?;
+    let stdout = child.stdout.take().context("a piped output is there")?;
+    let (to, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+            if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+    let start = Instant::now();
+    let mut ended = None;
+    loop {
+        match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => on_line(&line),
+            // A grandchild may hold the pipe open after the end: nothing more is waited for.
+            Err(mpsc::RecvTimeoutError::Timeout) if ended.is_some() => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) if ended.is_some() => break,
+            Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(Duration::from_millis(20)),
+        }
+        if ended.is_none() {
+            ended = child.try_wait()?;
+        }
+        if ended.is_none() && start.elapsed() > deadline {
+            child.kill()?;
+            child.wait()?;
+            bail!("`{}` took longer than {} s", line(command), deadline.as_secs());
+        }
+    }
+    Ok(ended.is_some_and(|status| status.success()))
+}
+
 /// Runs the command and returns its standard output; its standard error becomes part of the error.
 pub fn output(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("starting `{}`", line(command)))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("starting `{}`", line(command)))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{}` ended with {}: {}",
-            line(command),
-            output.status,
-            said.trim()
-        );
+        bail!("`{}` ended with {}: {}", line(command), output.status, said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -101,11 +109,8 @@ pub fn output(command: &mut Command) -> Result<String> {
 pub fn which(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
-    let folders = std::env::split_paths(&path)
-        .chain(system.iter().map(|folder| Path::new(folder).to_path_buf()));
-    folders
-        .map(|folder| folder.join(program))
-        .find(|candidate| candidate.is_file())
+    let folders = std::env::split_paths(&path).chain(system.iter().map(|folder| Path::new(folder).to_path_buf()));
+    folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
 /// Whether this process runs as root.
@@ -120,25 +125,10 @@ mod tests {
 
     #[test]
     fn only_harmless_variables_are_inherited() {
-        for kept in [
-            "PATH",
-            "HOME",
-            "CARGO_HOME",
-            "CARGO_HTTP_CAINFO",
-            "RUSTUP_HOME",
-            "http_proxy",
-        ] {
+        for kept in ["PATH", "HOME", "CARGO_HOME", "CARGO_HTTP_CAINFO", "RUSTUP_HOME", "http_proxy"] {
             assert!(is_kept(kept), "{kept}");
         }
-        for dropped in [
-            "CARGO",
-            "CARGO_ENCODED_RUSTFLAGS",
-            "CARGO_TARGET_DIR",
-            "RUSTFLAGS",
-            "RUSTC",
-            "RUST_LOG",
-            "LD_LIBRARY_PATH",
-        ] {
+        for dropped in ["CARGO", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "RUSTFLAGS", "RUSTC", "RUST_LOG", "LD_LIBRARY_PATH"] {
             assert!(!is_kept(dropped), "{dropped}");
         }
     }
@@ -151,13 +141,22 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_streamed_and_a_slow_command_is_killed() {
+        let mut lines = Vec::new();
+        let mut command = Command::new("sh");
+        let ended_well =
+            stream(command.args(["-c", "echo a; echo b; exit 1"]), Duration::from_secs(20), |line| lines.push(line.to_owned()));
+        assert!(!ended_well.unwrap());
+        assert_eq!(lines, ["a", "b"]);
+        let start = Instant::now();
+        let error = stream(Command::new("sleep").arg("60"), Duration::from_millis(300), |_| ()).unwrap_err();
+        assert!(error.to_string().contains("took longer"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
     fn a_failing_command_is_named_with_what_it_said() {
-        let error = output(Command::new("sh").args(["-c", "echo because >&2; exit 3"]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("because") && error.contains("exit status: 3"),
-            "{error}"
-        );
+        let error = output(Command::new("sh").args(["-c", "echo because >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("because") && error.contains("exit status: 3"), "{error}");
     }
 }

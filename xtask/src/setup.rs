@@ -76,43 +76,21 @@ impl Plan {
         if self.has_packages() {
             commands.push(apt(&["update", "-qq"]));
         }
-        for packages in [&self.packages, &self.bpf_packages]
-            .into_iter()
-            .filter(|list| !list.is_empty())
-        {
+        for packages in [&self.packages, &self.bpf_packages].into_iter().filter(|list| !list.is_empty()) {
             let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
             install.args(packages);
             commands.push(install);
         }
         if self.nightly {
             let mut rustup = process::command("rustup");
-            rustup.args([
-                "toolchain",
-                "install",
-                "nightly",
-                "--profile",
-                "minimal",
-                "--component",
-                "rust-src",
-            ]);
+            rustup.args(["toolchain", "install", "nightly", "--profile", "minimal", "--component", "rust-src"]);
             commands.push(rustup);
         }
         if self.linker {
             let mut cargo = process::cargo();
-            cargo.args([
-                "install",
-                "--locked",
-                "bpf-linker",
-                "--version",
-                toolchain::LINKER_VERSION,
-                "--root",
-            ]);
-            cargo
-                .arg(paths::tools())
-                .args(["--no-default-features", "--features"]);
-            cargo
-                .arg(format!("llvm-{}", toolchain::LLVM_MAJOR))
-                .env("LLVM_PREFIX", toolchain::llvm_prefix());
+            cargo.args(["install", "--locked", "bpf-linker", "--version", toolchain::LINKER_VERSION, "--root"]);
+            cargo.arg(paths::tools()).args(["--no-default-features", "--features"]);
+            cargo.arg(format!("llvm-{}", toolchain::LLVM_MAJOR)).env("LLVM_PREFIX", toolchain::llvm_prefix());
             commands.push(cargo);
         }
         commands
@@ -129,34 +107,21 @@ pub fn ensure(args: &Args) -> Result<()> {
     let lines: Vec<String> = commands.iter().map(shown).collect();
     println!("missing on this machine:");
     for package in plan.packages.iter().chain(&plan.bpf_packages) {
-        let why = PACKAGES
-            .iter()
-            .find(|(name, _)| name == package)
-            .map_or("building the probes", |(_, why)| why);
+        let why = PACKAGES.iter().find(|(name, _)| name == package).map_or("building the probes", |(_, why)| why);
         println!("  {package} ({why})");
     }
     if plan.nightly {
         println!("  a nightly Rust with its library sources (building the probes)");
     }
     if plan.linker {
-        println!(
-            "  bpf-linker {} (building the probes; into {})",
-            toolchain::LINKER_VERSION,
-            paths::shown(&paths::tools())
-        );
+        println!("  bpf-linker {} (building the probes; into {})", toolchain::LINKER_VERSION, paths::shown(&paths::tools()));
     }
     println!("commands:\n  {}", lines.join("\n  "));
     if args.no_install {
-        return Err(exit::infrastructure(format!(
-            "not installing anything; run:\n{}",
-            lines.join(" &&\n")
-        )));
+        return Err(exit::infrastructure(format!("not installing anything; run:\n{}", lines.join(" &&\n"))));
     }
     if plan.has_packages() && !process::is_root() && process::which("sudo").is_none() {
-        return Err(exit::infrastructure(format!(
-            "neither root nor sudo; as root, run:\n{}",
-            lines.join(" &&\n")
-        )));
+        return Err(exit::infrastructure(format!("neither root nor sudo; as root, run:\n{}", lines.join(" &&\n"))));
     }
     if !args.yes && !agreed()? {
         return Err(exit::infrastructure("nothing was installed"));
@@ -171,10 +136,7 @@ fn install(mut command: Command) -> Result<()> {
     let line = shown(&command);
     println!("+ {line}");
     // The toolchain is a convenience: without it the committed object is taken.
-    let is_apt = command
-        .get_args()
-        .chain([command.get_program()])
-        .any(|word| word.to_string_lossy().ends_with("apt-get"));
+    let is_apt = command.get_args().chain([command.get_program()]).any(|word| word.to_string_lossy().ends_with("apt-get"));
     match process::run(&mut command) {
         Err(error) if is_apt => Err(exit::infrastructure(format!("{error:#}"))),
         Err(error) => {
@@ -188,8 +150,7 @@ fn install(mut command: Command) -> Result<()> {
 /// The command as a user could type it, with the variable that matters.
 fn shown(command: &Command) -> String {
     let prefix = command.get_envs().find(|(name, _)| *name == "LLVM_PREFIX");
-    let prefix =
-        prefix.and_then(|(name, value)| Some(format!("{}={} ", name.to_str()?, value?.to_str()?)));
+    let prefix = prefix.and_then(|(name, value)| Some(format!("{}={} ", name.to_str()?, value?.to_str()?)));
     prefix.unwrap_or_default() + &process::line(command)
 }
 
@@ -225,17 +186,9 @@ fn plan() -> Result<Plan> {
         )));
     }
     let installed = installed()?;
-    let missing = |names: &[&'static str]| -> Vec<&'static str> {
-        names
-            .iter()
-            .copied()
-            .filter(|name| !installed.contains(*name))
-            .collect()
-    };
-    let mut plan = Plan {
-        packages: missing(&PACKAGES.map(|(name, _)| name)),
-        ..Plan::default()
-    };
+    let missing =
+        |names: &[&'static str]| -> Vec<&'static str> { names.iter().copied().filter(|name| !installed.contains(*name)).collect() };
+    let mut plan = Plan { packages: missing(&PACKAGES.map(|(name, _)| name)), ..Plan::default() };
     let compiler = Compiler::find();
     if compiler.is_none() {
         if has_candidates(&BPF_PACKAGES) {
@@ -260,34 +213,20 @@ fn installed() -> Result<BTreeSet<String>> {
     let format = "-f=${db:Status-Status} ${Package}\\n";
     let list = process::output(process::command("dpkg-query").args(["-W", format]))
         .map_err(|error| anyhow!("asking for the installed packages: {error:#}"))?;
-    Ok(list
-        .lines()
-        .filter_map(|line| line.strip_prefix("installed "))
-        .map(str::to_owned)
-        .collect())
+    Ok(list.lines().filter_map(|line| line.strip_prefix("installed ")).map(str::to_owned).collect())
 }
 
 /// Whether this machine's archive offers every one of the packages. Where its lists were never fetched, nothing is known:
 /// then Debian 12, which has them, is told by its name.
 fn has_candidates(packages: &[&str]) -> bool {
-    let policy = process::output(
-        process::command("apt-cache")
-            .env("LC_ALL", "C")
-            .arg("policy")
-            .args(packages),
-    );
+    let policy = process::output(process::command("apt-cache").env("LC_ALL", "C").arg("policy").args(packages));
     let policy = policy.unwrap_or_default();
-    let offered = policy
-        .lines()
-        .filter(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)"));
+    let offered = policy.lines().filter(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)"));
     if offered.count() == packages.len() {
         return true;
     }
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    policy.is_empty()
-        && release
-            .lines()
-            .any(|line| line == "VERSION_CODENAME=bookworm")
+    policy.is_empty() && release.lines().any(|line| line == "VERSION_CODENAME=bookworm")
 }
 
 #[cfg(test)]
@@ -302,28 +241,11 @@ mod tests {
 
     #[test]
     fn the_commands_can_be_typed() {
-        let plan = Plan {
-            packages: vec!["kmod", "zstd"],
-            bpf_packages: vec!["g++"],
-            nightly: false,
-            linker: true,
-        };
+        let plan = Plan { packages: vec!["kmod", "zstd"], bpf_packages: vec!["g++"], nightly: false, linker: true };
         let lines: Vec<String> = plan.commands().iter().map(shown).collect();
         assert_eq!(lines.len(), 4);
-        assert!(
-            lines[1].ends_with("apt-get install -y -qq --no-install-recommends kmod zstd"),
-            "{}",
-            lines[1]
-        );
-        assert!(
-            lines[3].starts_with("LLVM_PREFIX=/usr/lib/llvm-22 "),
-            "{}",
-            lines[2]
-        );
-        assert!(
-            lines[3].contains("bpf-linker --version 0.13.0"),
-            "{}",
-            lines[2]
-        );
+        assert!(lines[1].ends_with("apt-get install -y -qq --no-install-recommends kmod zstd"), "{}", lines[1]);
+        assert!(lines[3].starts_with("LLVM_PREFIX=/usr/lib/llvm-22 "), "{}", lines[2]);
+        assert!(lines[3].contains("bpf-linker --version 0.13.0"), "{}", lines[2]);
     }
 }

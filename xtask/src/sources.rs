@@ -16,11 +16,7 @@ pub fn fingerprint(root: &Path, flags: &[&str]) -> Result<String> {
     let mut hash = Sha256::new();
     for file in files {
         let content = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-        let name = file
-            .strip_prefix(root)
-            .unwrap_or(&file)
-            .to_string_lossy()
-            .into_owned();
+        let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
         add(&mut hash, name.as_bytes());
         add(&mut hash, &content);
     }
@@ -70,23 +66,13 @@ fn locked_closure(lock: &str, start: &str) -> BTreeSet<String> {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut dependencies: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for block in lock.split("[[package]]").skip(1) {
-        let value = |key: &str| {
-            block
-                .lines()
-                .find_map(|line| line.strip_prefix(key))
-                .map(|value| value.trim_matches('"'))
-        };
+        let value = |key: &str| block.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim_matches('"'));
         let (Some(name), Some(version)) = (value("name = "), value("version = ")) else {
             continue;
         };
         versions.entry(name).or_default().insert(version);
-        let listed = block
-            .lines()
-            .skip_while(|line| *line != "dependencies = [")
-            .skip(1);
-        let listed = listed
-            .take_while(|line| *line != "]")
-            .filter_map(|line| line.trim_matches([' ', ',', '"']).split(' ').next());
+        let listed = block.lines().skip_while(|line| *line != "dependencies = [").skip(1);
+        let listed = listed.take_while(|line| *line != "]").filter_map(|line| line.trim_matches([' ', ',', '"']).split(' ').next());
         dependencies.entry(name).or_default().extend(listed);
     }
     let mut seen = BTreeSet::new();
@@ -98,13 +84,7 @@ fn locked_closure(lock: &str, start: &str) -> BTreeSet<String> {
     }
     seen.remove(start);
     let named = |name: &&str| versions.get(*name).cloned().unwrap_or_default();
-    seen.iter()
-        .flat_map(|name| {
-            named(name)
-                .into_iter()
-                .map(move |version| format!("{name} {version}"))
-        })
-        .collect()
+    seen.iter().flat_map(|name| named(name).into_iter().map(move |version| format!("{name} {version}"))).collect()
 }
 
 #[cfg(test)]
@@ -133,17 +113,9 @@ mod tests {
         let first = take(&[]);
         assert_eq!(first, take(&[]));
         assert_ne!(first, take(&["-O"]));
-        fs::write(
-            folder.path().join("Cargo.lock"),
-            LOCK.replace("9.9.9", "9.9.8"),
-        )
-        .unwrap();
+        fs::write(folder.path().join("Cargo.lock"), LOCK.replace("9.9.9", "9.9.8")).unwrap();
         assert_eq!(first, take(&[]), "a package that the probes do not use");
-        fs::write(
-            folder.path().join("Cargo.lock"),
-            LOCK.replace("3.0.0", "3.0.1"),
-        )
-        .unwrap();
+        fs::write(folder.path().join("Cargo.lock"), LOCK.replace("3.0.0", "3.0.1")).unwrap();
         assert_ne!(first, take(&[]));
         fs::write(folder.path().join("Cargo.lock"), LOCK).unwrap();
         fs::write(source.join("main.rs"), "two").unwrap();

@@ -33,9 +33,7 @@ enum Kind {
 impl Compiler {
     /// The compilers of this machine that can do it, in order of preference.
     pub fn find() -> Option<Self> {
-        [Kind::Nightly, Kind::Debian]
-            .into_iter()
-            .find_map(|kind| Self::probe(kind).ok())
+        [Kind::Nightly, Kind::Debian].into_iter().find_map(|kind| Self::probe(kind).ok())
     }
 
     /// Asks one compiler; the error says why it cannot be used.
@@ -48,45 +46,26 @@ impl Compiler {
             }
             Kind::Debian => process::command(DEBIAN_RUSTC),
         };
-        let ask =
-            |args: &[&str]| process::output(rustc().args(args)).map_err(|error| error.to_string());
+        let ask = |args: &[&str]| process::output(rustc().args(args)).map_err(|error| error.to_string());
         let verbose = ask(&["-vV"])?;
         let sysroot = PathBuf::from(ask(&["--print", "sysroot"])?.trim());
         if !sysroot.join("lib/rustlib/src/rust/library/core").is_dir() {
             return Err(format!("{} has no library sources", sysroot.display()));
         }
-        let llvm = field(&verbose, "LLVM version: ")
-            .unwrap_or_default()
-            .to_owned();
-        let major = llvm
-            .split('.')
-            .next()
-            .and_then(|major| major.parse::<u32>().ok());
+        let llvm = field(&verbose, "LLVM version: ").unwrap_or_default().to_owned();
+        let major = llvm.split('.').next().and_then(|major| major.parse::<u32>().ok());
         if major.is_none_or(|major| major > LLVM_MAJOR) {
-            return Err(format!(
-                "LLVM {llvm} is newer than the linker's {LLVM_MAJOR}"
-            ));
+            return Err(format!("LLVM {llvm} is newer than the linker's {LLVM_MAJOR}"));
         }
         let version = verbose.lines().next().unwrap_or_default().to_owned();
-        Ok(Self {
-            kind,
-            version,
-            llvm,
-            sysroot,
-        })
+        Ok(Self { kind, version, llvm, sysroot })
     }
 
     /// Why each compiler that was not chosen cannot be used, for the message when none can.
     pub fn reasons() -> Vec<String> {
         let reason = |kind, name: &str| Self::probe(kind).err().map(|why| format!("{name}: {why}"));
-        let named = [
-            (Kind::Nightly, "rustup nightly"),
-            (Kind::Debian, "Debian's rustc-web"),
-        ];
-        named
-            .into_iter()
-            .filter_map(|(kind, name)| reason(kind, name))
-            .collect()
+        let named = [(Kind::Nightly, "rustup nightly"), (Kind::Debian, "Debian's rustc-web")];
+        named.into_iter().filter_map(|(kind, name)| reason(kind, name)).collect()
     }
 
     /// A cargo that builds with this compiler.
@@ -109,10 +88,7 @@ impl Compiler {
 
     /// What a committed object is labelled with: the same label must give the same bytes.
     pub fn label(&self) -> String {
-        format!(
-            "{}, LLVM {}, bpf-linker {LINKER_VERSION}",
-            self.version, self.llvm
-        )
+        format!("{}, LLVM {}, bpf-linker {LINKER_VERSION}", self.version, self.llvm)
     }
 }
 
@@ -120,9 +96,7 @@ impl Compiler {
 pub fn linker_folder() -> Option<PathBuf> {
     let own = paths::tools().join("bin");
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::iter::once(own)
-        .chain(std::env::split_paths(&path))
-        .find(|folder| is_linker(&folder.join("bpf-linker")))
+    std::iter::once(own).chain(std::env::split_paths(&path)).find(|folder| is_linker(&folder.join("bpf-linker")))
 }
 
 fn is_linker(program: &Path) -> bool {

@@ -35,16 +35,7 @@ impl Accel {
         match self {
             Self::Kvm => &["-accel", "kvm", "-cpu", "host"],
             Self::Tcg => &["-accel", "tcg,thread=multi", "-cpu", "max"],
-            Self::TcgIcount => &[
-                "-accel",
-                "tcg,thread=single",
-                "-icount",
-                "shift=1,sleep=off",
-                "-rtc",
-                "clock=vm",
-                "-cpu",
-                "max",
-            ],
+            Self::TcgIcount => &["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-rtc", "clock=vm", "-cpu", "max"],
         }
     }
 
@@ -68,13 +59,8 @@ struct Answer {
 /// What this machine can do; tried once per boot of the host.
 pub fn choose(kernel: &Kernel) -> Result<Accel> {
     let file = paths::target().join("vm/accel.json");
-    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .unwrap_or_default()
-        .trim()
-        .to_owned();
-    if let Some(known) = fs::read(&file)
-        .ok()
-        .and_then(|text| serde_json::from_slice::<Answer>(&text).ok())
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+    if let Some(known) = fs::read(&file).ok().and_then(|text| serde_json::from_slice::<Answer>(&text).ok())
         && known.boot_id == boot_id
     {
         return Ok(known.accel);
@@ -84,45 +70,24 @@ pub fn choose(kernel: &Kernel) -> Result<Accel> {
         Err(why) => (Accel::Tcg, why),
     };
     eprintln!("xtask: guests run under {} ({why})", accel.name());
-    fs::write(
-        &file,
-        serde_json::to_vec_pretty(&Answer {
-            boot_id,
-            accel,
-            why,
-        })?,
-    )?;
+    fs::write(&file, serde_json::to_vec_pretty(&Answer { boot_id, accel, why })?)?;
     Ok(accel)
 }
 
 fn try_kvm(kernel: &Kernel) -> Result<(), String> {
-    let opened = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/kvm");
+    let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
     opened.map_err(|error| format!("no /dev/kvm: {error}"))?;
     let mut command = qemu::bare();
-    command
-        .args(Accel::Kvm.args())
-        .args(["-m", "512", "-serial", "stdio", "-kernel"])
-        .arg(&kernel.image);
+    command.args(Accel::Kvm.args()).args(["-m", "512", "-serial", "stdio", "-kernel"]).arg(&kernel.image);
     command.args(["-append", "console=ttyS0 panic=-1 tsc=reliable"]);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let child = command
-        .spawn()
-        .map_err(|error| format!("starting QEMU: {error}"))?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| format!("starting QEMU: {error}"))?;
     let mut child = qemu::Running::from(child);
     let stdout = child.take_stdout().ok_or("QEMU has no output")?;
     let (to, from) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-            if to
-                .send(String::from_utf8_lossy(&line).into_owned())
-                .is_err()
-            {
+            if to.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
                 break;
             }
         }
@@ -132,15 +97,8 @@ fn try_kvm(kernel: &Kernel) -> Result<(), String> {
     loop {
         let limit = if is_silent { FIRST_LINE } else { DEADLINE };
         let Some(left) = limit.checked_sub(start.elapsed()) else {
-            let how = if is_silent {
-                "no line"
-            } else {
-                "no end of the boot"
-            };
-            return Err(format!(
-                "kvm opens, but a guest shows {how} within {} s",
-                limit.as_secs()
-            ));
+            let how = if is_silent { "no line" } else { "no end of the boot" };
+            return Err(format!("kvm opens, but a guest shows {how} within {} s", limit.as_secs()));
         };
         match from.recv_timeout(left) {
             Ok(line) => {

@@ -21,12 +21,7 @@ impl Archive {
     /// The Debian archive of this machine.
     pub fn of_this_machine() -> Result<Self> {
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-        let value = |key: &str| {
-            release
-                .lines()
-                .find_map(|line| line.strip_prefix(key))
-                .map(|value| value.trim_matches('"'))
-        };
+        let value = |key: &str| release.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim_matches('"'));
         let (id, codename) = (value("ID="), value("VERSION_CODENAME="));
         let (Some("debian"), Some(codename)) = (id, codename) else {
             return Err(exit::infrastructure(
@@ -39,33 +34,21 @@ impl Archive {
         }
         let texts = files.iter().filter_map(|file| {
             let text = fs::read_to_string(file).ok()?;
-            let is_deb822 = file
-                .extension()
-                .is_some_and(|extension| extension == "sources");
+            let is_deb822 = file.extension().is_some_and(|extension| extension == "sources");
             Some((text, is_deb822))
         });
-        let found = texts.into_iter().find_map(|(text, is_deb822)| {
-            if is_deb822 {
-                from_deb822(&text, codename)
-            } else {
-                from_one_line(&text, codename)
-            }
-        });
-        found.ok_or_else(|| {
-            exit::infrastructure(format!(
-                "no apt entry of this machine offers {codename} main"
-            ))
-        })
+        let found = texts.into_iter().find_map(
+            |(text, is_deb822)| {
+                if is_deb822 { from_deb822(&text, codename) } else { from_one_line(&text, codename) }
+            },
+        );
+        found.ok_or_else(|| exit::infrastructure(format!("no apt entry of this machine offers {codename} main")))
     }
 }
 
 /// The archive of a deb822 file's first enabled stanza that offers `suite` and `main`.
 fn from_deb822(text: &str, suite: &str) -> Option<Archive> {
-    let text: String = text
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let text: String = text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
     text.split("\n\n").find_map(|stanza| {
         let value = |key: &str| {
             stanza.lines().find_map(|line| {
@@ -73,23 +56,14 @@ fn from_deb822(text: &str, suite: &str) -> Option<Archive> {
                 name.eq_ignore_ascii_case(key).then(|| value.trim())
             })
         };
-        let has = |key: &str, word: &str| {
-            value(key).is_some_and(|words| words.split_whitespace().any(|it| it == word))
-        };
-        let is_disabled =
-            value("Enabled").is_some_and(|enabled| enabled.eq_ignore_ascii_case("no"));
-        if is_disabled
-            || !has("Types", "deb")
-            || !has("Suites", suite)
-            || !has("Components", "main")
-        {
+        let has = |key: &str, word: &str| value(key).is_some_and(|words| words.split_whitespace().any(|it| it == word));
+        let is_disabled = value("Enabled").is_some_and(|enabled| enabled.eq_ignore_ascii_case("no"));
+        if is_disabled || !has("Types", "deb") || !has("Suites", suite) || !has("Components", "main") {
             return None;
         }
         let uri = value("URIs")?.split_whitespace().next()?.to_owned();
         // An embedded key continues on the next lines; only a file can be passed on.
-        let signed_by = value("Signed-By")
-            .filter(|key| key.starts_with('/'))
-            .map(str::to_owned);
+        let signed_by = value("Signed-By").filter(|key| key.starts_with('/')).map(str::to_owned);
         Some(Archive { uri, signed_by })
     })
 }
@@ -104,16 +78,9 @@ fn from_one_line(text: &str, suite: &str) -> Option<Archive> {
         };
         let mut words = rest.split_whitespace();
         let uri = words.next()?.to_owned();
-        let is_right = words.next()? == suite
-            && words.any(|word| word == "main")
-            && !uri.starts_with("cdrom:");
-        let signed_by = options
-            .split_whitespace()
-            .find_map(|option| option.strip_prefix("signed-by="));
-        is_right.then(|| Archive {
-            uri,
-            signed_by: signed_by.map(str::to_owned),
-        })
+        let is_right = words.next()? == suite && words.any(|word| word == "main") && !uri.starts_with("cdrom:");
+        let signed_by = options.split_whitespace().find_map(|option| option.strip_prefix("signed-by="));
+        is_right.then(|| Archive { uri, signed_by: signed_by.map(str::to_owned) })
     })
 }
 
@@ -129,15 +96,8 @@ impl PrivateApt {
         for name in ["lists/partial", "cache/archives/partial", "empty"] {
             fs::create_dir_all(folder.join(name))?;
         }
-        let signed = archive
-            .signed_by
-            .as_ref()
-            .map(|key| format!("[signed-by={key}] "))
-            .unwrap_or_default();
-        fs::write(
-            folder.join("sources.list"),
-            format!("deb {signed}{} {suite} main\n", archive.uri),
-        )?;
+        let signed = archive.signed_by.as_ref().map(|key| format!("[signed-by={key}] ")).unwrap_or_default();
+        fs::write(folder.join("sources.list"), format!("deb {signed}{} {suite} main\n", archive.uri))?;
         fs::write(folder.join("status"), "")?;
         let at = |name: &str| folder.join(name).display().to_string();
         let text = format!(
@@ -156,9 +116,8 @@ impl PrivateApt {
         let config = folder.join("apt.conf");
         fs::write(&config, text)?;
         let apt = Self { config };
-        process::output(apt.get().args(["update", "-qq"])).map_err(|error| {
-            exit::infrastructure(format!("fetching the package lists of {suite}: {error:#}"))
-        })?;
+        process::output(apt.get().args(["update", "-qq"]))
+            .map_err(|error| exit::infrastructure(format!("fetching the package lists of {suite}: {error:#}")))?;
         Ok(apt)
     }
 
@@ -178,17 +137,9 @@ impl PrivateApt {
                 continue;
             }
             let mut show = process::command("apt-cache");
-            show.arg("-c")
-                .arg(&self.config)
-                .args(["show", "--no-all-versions", &name])
-                .env("LC_ALL", "C");
-            let text = process::output(&mut show).map_err(|error| {
-                exit::infrastructure(format!("the archive has no {name}: {error:#}"))
-            })?;
-            let version = text
-                .lines()
-                .find_map(|line| line.strip_prefix("Version: "))
-                .context("a package has a version")?;
+            show.arg("-c").arg(&self.config).args(["show", "--no-all-versions", &name]).env("LC_ALL", "C");
+            let text = process::output(&mut show).map_err(|error| exit::infrastructure(format!("the archive has no {name}: {error:#}")))?;
+            let version = text.lines().find_map(|line| line.strip_prefix("Version: ")).context("a package has a version")?;
             packages.push(format!("{name}={version}"));
             open.extend(kernel_dependencies(&text));
         }
@@ -200,35 +151,19 @@ impl PrivateApt {
     pub fn download(&self, packages: &[String], folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
         let mut download = self.get();
-        download
-            .args(["download", "-qq"])
-            .args(packages)
-            .current_dir(folder);
-        process::output(&mut download).map(drop).map_err(|error| {
-            exit::infrastructure(format!("downloading {}: {error:#}", packages.join(" ")))
-        })
+        download.args(["download", "-qq"]).args(packages).current_dir(folder);
+        process::output(&mut download)
+            .map(drop)
+            .map_err(|error| exit::infrastructure(format!("downloading {}: {error:#}", packages.join(" "))))
     }
 }
 
 /// The names in the Depends line of a package record that hold parts of a kernel.
 fn kernel_dependencies(record: &str) -> Vec<String> {
-    let depends = record
-        .lines()
-        .find_map(|line| line.strip_prefix("Depends: "))
-        .unwrap_or_default();
-    let names = depends
-        .split(',')
-        .filter_map(|alternatives| alternatives.split_whitespace().next());
-    let parts = [
-        "linux-image-",
-        "linux-binary-",
-        "linux-modules-",
-        "linux-base-",
-    ];
-    names
-        .filter(|name| parts.iter().any(|part| name.starts_with(part)))
-        .map(str::to_owned)
-        .collect()
+    let depends = record.lines().find_map(|line| line.strip_prefix("Depends: ")).unwrap_or_default();
+    let names = depends.split(',').filter_map(|alternatives| alternatives.split_whitespace().next());
+    let parts = ["linux-image-", "linux-binary-", "linux-modules-", "linux-base-"];
+    names.filter(|name| parts.iter().any(|part| name.starts_with(part))).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -241,57 +176,24 @@ mod tests {
                     # old address\nURIs: mirror://two/debian mirror://three\nSuites: bookworm bookworm-updates\n\
                     Components: main contrib\nSigned-By: /keys/a.gpg\n";
         let archive = from_deb822(text, "bookworm").unwrap();
-        assert_eq!(
-            archive,
-            Archive {
-                uri: "mirror://two/debian".into(),
-                signed_by: Some("/keys/a.gpg".into())
-            }
-        );
+        assert_eq!(archive, Archive { uri: "mirror://two/debian".into(), signed_by: Some("/keys/a.gpg".into()) });
         assert_eq!(from_deb822(text, "trixie"), None);
-        assert_eq!(
-            from_deb822(
-                &text.replace("Types: deb deb-src", "Enabled: no\nTypes: deb"),
-                "bookworm"
-            ),
-            None
-        );
+        assert_eq!(from_deb822(&text.replace("Types: deb deb-src", "Enabled: no\nTypes: deb"), "bookworm"), None);
     }
 
     #[test]
     fn a_one_line_entry_with_and_without_options() {
         let plain = "# deb x://no bookworm main\ndeb-src x://src bookworm main\ndeb x://yes/debian bookworm main non-free\n";
-        assert_eq!(
-            from_one_line(plain, "bookworm"),
-            Some(Archive {
-                uri: "x://yes/debian".into(),
-                signed_by: None
-            })
-        );
+        assert_eq!(from_one_line(plain, "bookworm"), Some(Archive { uri: "x://yes/debian".into(), signed_by: None }));
         let options = "deb [arch=amd64 signed-by=/k.gpg] x://a bookworm main";
-        assert_eq!(
-            from_one_line(options, "bookworm")
-                .unwrap()
-                .signed_by
-                .as_deref(),
-            Some("/k.gpg")
-        );
-        assert_eq!(
-            from_one_line("deb cdrom:[x]/ bookworm main", "bookworm"),
-            None
-        );
-        assert_eq!(
-            from_one_line("deb x://a bookworm contrib", "bookworm"),
-            None
-        );
+        assert_eq!(from_one_line(options, "bookworm").unwrap().signed_by.as_deref(), Some("/k.gpg"));
+        assert_eq!(from_one_line("deb cdrom:[x]/ bookworm main", "bookworm"), None);
+        assert_eq!(from_one_line("deb x://a bookworm contrib", "bookworm"), None);
     }
 
     #[test]
     fn only_parts_of_the_kernel_are_followed() {
         let record = "Package: p\nDepends: kmod, linux-base (>= 4.3~), linux-image-7.3-amd64 (= 1), linux-modules-7.3 | x\n";
-        assert_eq!(
-            kernel_dependencies(record),
-            ["linux-image-7.3-amd64", "linux-modules-7.3"]
-        );
+        assert_eq!(kernel_dependencies(record), ["linux-image-7.3-amd64", "linux-modules-7.3"]);
     }
 }

@@ -80,12 +80,7 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Kernel { name, refresh } => {
             let kernel = kernel::ensure(name, *refresh)?;
-            println!(
-                "{}: {} ({})",
-                kernel.name,
-                kernel.release,
-                kernel.packages.join(" ")
-            );
+            println!("{}: {} ({})", kernel.name, kernel.release, kernel.packages.join(" "));
             Ok(())
         }
         Command::Run(args) => run_command(args),
@@ -96,11 +91,7 @@ fn run_command(args: &RunArgs) -> Result<()> {
     if args.server.is_some() && args.guests != 2 {
         return Err(exit::coded(2, "--server needs --guests 2"));
     }
-    let mut guest = Guest {
-        programs: args.with.clone(),
-        command: shell_text(&args.command),
-        ..Guest::default()
-    };
+    let mut guest = Guest { programs: args.with.clone(), command: shell_text(&args.command), ..Guest::default() };
     let runner = paths::target().join("release/rdmascope");
     if runner.is_file() && !args.with.iter().any(|with| with.ends_with("/rdmascope")) {
         guest.programs.push(runner.display().to_string());
@@ -120,16 +111,10 @@ fn run_command(args: &RunArgs) -> Result<()> {
     job.icount = args.icount;
     job.netdev = args.netdev.clone();
     job.append = args.append.clone();
-    job.deadlines = Deadlines {
-        total: Duration::from_secs(args.timeout),
-        silence: Duration::from_secs(args.silence),
-        ..Deadlines::default()
-    };
+    job.deadlines =
+        Deadlines { total: Duration::from_secs(args.timeout), silence: Duration::from_secs(args.silence), ..Deadlines::default() };
     let is_pair = args.guests > 1;
-    let out = args
-        .out
-        .clone()
-        .unwrap_or_else(|| paths::target().join("vm/out"));
+    let out = args.out.clone().unwrap_or_else(|| paths::target().join("vm/out"));
     if args.out.is_none() && out.exists() {
         std::fs::remove_dir_all(&out).with_context(|| format!("clearing {}", out.display()))?;
     }
@@ -139,18 +124,10 @@ fn run_command(args: &RunArgs) -> Result<()> {
         Seen::Progress(line) if args.progress => eprintln!("[{letter}] {line}"),
         Seen::Progress(_) => {}
     })?;
-    eprintln!(
-        "xtask: exit {} under {}; files in {}",
-        outcome.exit,
-        outcome.accel,
-        paths::shown(&out)
-    );
+    eprintln!("xtask: exit {} under {}; files in {}", outcome.exit, outcome.accel, paths::shown(&out));
     match outcome.exit {
         0 => Ok(()),
-        code => Err(exit::coded(
-            code,
-            format!("the guest's command ended with {code}"),
-        )),
+        code => Err(exit::coded(code, format!("the guest's command ended with {code}"))),
     }
 }
 
@@ -158,11 +135,7 @@ fn run_command(args: &RunArgs) -> Result<()> {
 fn shell_text(words: &[String]) -> String {
     match words {
         [text] => text.clone(),
-        words => words
-            .iter()
-            .map(|word| process::quoted(word))
-            .collect::<Vec<_>>()
-            .join(" "),
+        words => words.iter().map(|word| process::quoted(word)).collect::<Vec<_>>().join(" "),
     }
 }
 
@@ -173,9 +146,6 @@ mod tests {
     #[test]
     fn one_word_is_shell_text_and_more_are_quoted() {
         assert_eq!(shell_text(&["a | b".to_owned()]), "a | b");
-        assert_eq!(
-            shell_text(&["echo".to_owned(), "a b".to_owned()]),
-            "echo 'a b'"
-        );
+        assert_eq!(shell_text(&["echo".to_owned(), "a b".to_owned()]), "echo 'a b'");
     }
 }

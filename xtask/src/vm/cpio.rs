@@ -33,9 +33,7 @@ impl Tree {
         let path = path.trim_matches('/');
         let mut end = 0;
         while let Some(next) = path[end..].find('/') {
-            self.nodes
-                .entry(path[..end + next].to_owned())
-                .or_insert(Node::Folder);
+            self.nodes.entry(path[..end + next].to_owned()).or_insert(Node::Folder);
             end += next + 1;
         }
         self.nodes.insert(path.to_owned(), node);
@@ -52,8 +50,7 @@ impl Tree {
             let (mode, device, content) = match node {
                 Node::Folder => (0o040_755, (0, 0), Vec::new()),
                 Node::Copy(from, runs) => {
-                    let content = std::fs::read(from)
-                        .with_context(|| format!("reading {}", from.display()))?;
+                    let content = std::fs::read(from).with_context(|| format!("reading {}", from.display()))?;
                     (file_mode(*runs), (0, 0), content)
                 }
                 Node::Text(content, runs) => (file_mode(*runs), (0, 0), content.clone()),
@@ -72,20 +69,10 @@ fn file_mode(runs: bool) -> u32 {
 }
 
 /// One header of thirteen 8-digit hex fields, the name with its NUL, the content; both padded to four bytes.
-fn entry(
-    out: &mut impl Write,
-    path: &str,
-    inode: u32,
-    mode: u32,
-    device: (u32, u32),
-    content: &[u8],
-) -> Result<()> {
-    let size = u32::try_from(content.len())
-        .with_context(|| format!("{path} is too large for an initramfs"))?;
+fn entry(out: &mut impl Write, path: &str, inode: u32, mode: u32, device: (u32, u32), content: &[u8]) -> Result<()> {
+    let size = u32::try_from(content.len()).with_context(|| format!("{path} is too large for an initramfs"))?;
     let name_size = u32::try_from(path.len() + 1).context("a path is too long")?;
-    let fields = [
-        inode, mode, 0, 0, 1, 0, size, 0, 0, device.0, device.1, name_size, 0,
-    ];
+    let fields = [inode, mode, 0, 0, 1, 0, size, 0, 0, device.0, device.1, name_size, 0];
     let mut header = String::from("070701");
     for field in fields {
         header.push_str(&format!("{field:08x}"));
@@ -117,13 +104,7 @@ mod tests {
         let mut entries = Vec::new();
         loop {
             assert_eq!(&bytes[..6], b"070701");
-            let field = |n: usize| {
-                u32::from_str_radix(
-                    std::str::from_utf8(&bytes[6 + 8 * n..14 + 8 * n]).unwrap(),
-                    16,
-                )
-                .unwrap()
-            };
+            let field = |n: usize| u32::from_str_radix(std::str::from_utf8(&bytes[6 + 8 * n..14 + 8 * n]).unwrap(), 16).unwrap();
             let (mode, size, name_size) = (field(1), field(6) as usize, field(11) as usize);
             let name = String::from_utf8(bytes[110..110 + name_size - 1].to_vec()).unwrap();
             let start = (110 + name_size).next_multiple_of(4);
@@ -151,8 +132,7 @@ mod tests {
             ("a/link", 0o120_777, "b/run"),
             ("plain", 0o100_644, ""),
         ];
-        let expected =
-            expected.map(|(name, mode, text)| (name.to_owned(), mode, text.as_bytes().to_vec()));
+        let expected = expected.map(|(name, mode, text)| (name.to_owned(), mode, text.as_bytes().to_vec()));
         assert_eq!(entries, expected);
         assert!(tree.has("/a/b") && !tree.has("/a/c"));
     }

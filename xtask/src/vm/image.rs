@@ -41,25 +41,15 @@ pub fn write(kernel: &Kernel, contents: &Contents, to: &Path) -> Result<()> {
     tree.put("/dev/console", Node::Device(5, 1));
     tree.put("/dev/null", Node::Device(1, 3));
     for (path, text) in [
-        (
-            "/etc/passwd",
-            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
-        ),
+        ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"),
         ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-        (
-            "/etc/hosts",
-            "127.0.0.1 localhost\n10.77.0.1 guest-a\n10.77.0.2 guest-b\n",
-        ),
+        ("/etc/hosts", "127.0.0.1 localhost\n10.77.0.1 guest-a\n10.77.0.2 guest-b\n"),
         ("/etc/nsswitch.conf", "hosts: files\npasswd: files\n"),
     ] {
         tree.put(path, Node::Text(text.into(), false));
     }
     tree.put("/init", Node::Text(INIT.to_vec(), true));
-    for program in PROGRAMS
-        .iter()
-        .copied()
-        .chain(contents.programs.iter().map(String::as_str))
-    {
+    for program in PROGRAMS.iter().copied().chain(contents.programs.iter().map(String::as_str)) {
         add_program(&mut tree, &program_path(program)?)?;
     }
     add_provider(&mut tree)?;
@@ -86,51 +76,27 @@ pub fn write(kernel: &Kernel, contents: &Contents, to: &Path) -> Result<()> {
     let file = fs::File::create(to).with_context(|| format!("creating {}", to.display()))?;
     let mut out = BufWriter::new(file);
     tree.write(&mut out)?;
-    out.flush()
-        .with_context(|| format!("writing {}", to.display()))
+    out.flush().with_context(|| format!("writing {}", to.display()))
 }
 
 /// The file of a program given as a path or as a name on `PATH`.
 fn program_path(program: &str) -> Result<PathBuf> {
     let path = Path::new(program);
-    let found = if program.contains('/') {
-        path.is_file().then(|| path.to_path_buf())
-    } else {
-        process::which(program)
-    };
-    found.ok_or_else(|| {
-        exit::infrastructure(format!(
-            "{program} is not on this machine (`cargo xtask setup` installs it)"
-        ))
-    })
+    let found = if program.contains('/') { path.is_file().then(|| path.to_path_buf()) } else { process::which(program) };
+    found.ok_or_else(|| exit::infrastructure(format!("{program} is not on this machine (`cargo xtask setup` installs it)")))
 }
 
 fn add_program(tree: &mut Tree, path: &Path) -> Result<()> {
-    let name = path
-        .file_name()
-        .context("a program has a name")?
-        .to_string_lossy();
-    tree.put(
-        &format!("/bin/{name}"),
-        Node::Copy(path.to_path_buf(), true),
-    );
+    let name = path.file_name().context("a program has a name")?.to_string_lossy();
+    tree.put(&format!("/bin/{name}"), Node::Copy(path.to_path_buf(), true));
     add_libraries(tree, path)
 }
 
 /// The provider is loaded by name at run time, so that no library list mentions it.
 fn add_provider(tree: &mut Tree) -> Result<()> {
-    let folders = [
-        "/usr/lib/x86_64-linux-gnu/libibverbs",
-        "/usr/lib64/libibverbs",
-        "/usr/lib/libibverbs",
-    ];
-    let found = folders
-        .iter()
-        .map(|folder| Path::new(folder).join(PROVIDER))
-        .find(|path| path.is_file());
-    let path = found.ok_or_else(|| {
-        exit::infrastructure(format!("{PROVIDER} (package ibverbs-providers) is missing"))
-    })?;
+    let folders = ["/usr/lib/x86_64-linux-gnu/libibverbs", "/usr/lib64/libibverbs", "/usr/lib/libibverbs"];
+    let found = folders.iter().map(|folder| Path::new(folder).join(PROVIDER)).find(|path| path.is_file());
+    let path = found.ok_or_else(|| exit::infrastructure(format!("{PROVIDER} (package ibverbs-providers) is missing")))?;
     tree.put(&path.to_string_lossy(), Node::Copy(path.clone(), true));
     tree.put(PROVIDER_FILE, Node::Text(b"driver rxe\n".to_vec(), false));
     add_libraries(tree, &path)
@@ -142,12 +108,9 @@ fn add_libraries(tree: &mut Tree, program: &Path) -> Result<()> {
     ldd.arg(program).env("LC_ALL", "C");
     let output = ldd.output().context("starting ldd")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    for library in libraries(&text).map_err(|missing| {
-        exit::infrastructure(format!(
-            "{} needs {missing}, which is not on this machine",
-            program.display()
-        ))
-    })? {
+    for library in libraries(&text)
+        .map_err(|missing| exit::infrastructure(format!("{} needs {missing}, which is not on this machine", program.display())))?
+    {
         if !tree.has(&library) {
             tree.put(&library, Node::Copy(PathBuf::from(&library), true));
         }
@@ -180,11 +143,7 @@ fn is_executable(path: &Path) -> bool {
 fn add_folder(tree: &mut Tree, folder: &Path, prefix: &str) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
         let path = entry?.path();
-        let name = path
-            .file_name()
-            .context("an entry has a name")?
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().context("an entry has a name")?.to_string_lossy().into_owned();
         let guest = format!("{prefix}/{name}");
         if path.is_dir() {
             add_folder(tree, &path, &guest)?;
@@ -203,17 +162,10 @@ mod tests {
     fn libraries_are_read_from_what_ldd_prints() {
         let text = "\tlinux-vdso.so.1 (0x00007ffc)\n\tlibibverbs.so.1 => /lib/x/libibverbs.so.1 (0x00007f)\n\
                     \tlibc.so.6 => /lib/x/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
-        let expected = [
-            "/lib/x/libibverbs.so.1",
-            "/lib/x/libc.so.6",
-            "/lib64/ld-linux-x86-64.so.2",
-        ];
+        let expected = ["/lib/x/libibverbs.so.1", "/lib/x/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(libraries(text).unwrap(), expected);
         assert!(libraries("\tstatically linked\n").unwrap().is_empty());
-        assert_eq!(
-            libraries("\tlibx.so => not found\n").unwrap_err(),
-            "libx.so"
-        );
+        assert_eq!(libraries("\tlibx.so => not found\n").unwrap_err(), "libx.so");
     }
 
     #[test]

@@ -81,17 +81,10 @@ const LOCK_DEADLINE: Duration = Duration::from_secs(1800);
 /// is an error with exit code 69 that names its console log.
 pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Result<Outcome> {
     if job.guests.is_empty() || job.guests.len() > LETTERS.len() {
-        return Err(exit::coded(
-            2,
-            format!("a job has one or two guests, not {}", job.guests.len()),
-        ));
+        return Err(exit::coded(2, format!("a job has one or two guests, not {}", job.guests.len())));
     }
     let _lock = lock()?;
-    let accel = if job.icount {
-        Accel::TcgIcount
-    } else {
-        accel::choose(&job.kernel)?
-    };
+    let accel = if job.icount { Accel::TcgIcount } else { accel::choose(&job.kernel)? };
     let folder = paths::target().join("vm/run");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
@@ -105,21 +98,13 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
             command: guest.command.clone(),
             settings: settings(job, letter, guest, accel),
         };
-        image::write(
-            &job.kernel,
-            &contents,
-            &folder.join(format!("{letter}.cpio")),
-        )?;
+        image::write(&job.kernel, &contents, &folder.join(format!("{letter}.cpio")))?;
         File::create(folder.join(format!("{letter}.disk")))?.set_len(job.disk_mib << 20)?;
     }
     let (to, lines) = mpsc::channel();
     let mut watched = Vec::new();
     for (index, letter) in LETTERS.into_iter().take(count).enumerate() {
-        let end = if index == 0 {
-            WireEnd::First
-        } else {
-            WireEnd::Second
-        };
+        let end = if index == 0 { WireEnd::First } else { WireEnd::Second };
         let hardware = Hardware {
             letter,
             accel,
@@ -132,15 +117,11 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         if index > 0 {
             await_file(&folder.join(qemu::WIRE_SOCKET), Duration::from_secs(15))?;
         }
-        let started = command.spawn().map_err(|error| {
-            exit::infrastructure(format!("starting `{}`: {error}", process::line(&command)))
-        })?;
-        watched.push(
-            Watched::new(letter, Running::from(started), &folder, &to).map_err(|error| {
-                let said: Vec<String> = lines.try_iter().map(|(_, line)| line).collect();
-                exit::infrastructure(format!("{error:#}: {}", said.join("; ")))
-            })?,
-        );
+        let started = command.spawn().map_err(|error| exit::infrastructure(format!("starting `{}`: {error}", process::line(&command))))?;
+        watched.push(Watched::new(letter, Running::from(started), &folder, &to).map_err(|error| {
+            let said: Vec<String> = lines.try_iter().map(|(_, line)| line).collect();
+            exit::infrastructure(format!("{error:#}: {}", said.join("; ")))
+        })?);
     }
     let together = match (count, job.guests[0].is_server) {
         (1, _) => Together::Apart,
@@ -148,32 +129,19 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         (_, true) => Together::Server,
     };
     let ends = watch::watch(watched, &lines, together, &job.deadlines, show)?;
-    let mut outcome = Outcome {
-        exit: 0,
-        accel: accel.name(),
-    };
+    let mut outcome = Outcome { exit: 0, accel: accel.name() };
     let mut broken = Vec::new();
     for (letter, end) in LETTERS.into_iter().zip(ends) {
         match end {
             End::Verdict(verdict) => {
                 if verdict.files {
-                    let to = if count == 1 {
-                        out.to_path_buf()
-                    } else {
-                        out.join(letter.to_string())
-                    };
+                    let to = if count == 1 { out.to_path_buf() } else { out.join(letter.to_string()) };
                     unpack(&folder.join(format!("{letter}.disk")), &to)?;
                 } else {
-                    broken.push(format!(
-                        "guest {letter}: its files did not fit on the disk of {} MiB",
-                        job.disk_mib
-                    ));
+                    broken.push(format!("guest {letter}: its files did not fit on the disk of {} MiB", job.disk_mib));
                 }
                 if verdict.stage != "command" {
-                    broken.push(format!(
-                        "guest {letter}: the {} part of its start failed",
-                        verdict.stage
-                    ));
+                    broken.push(format!("guest {letter}: the {} part of its start failed", verdict.stage));
                 } else if outcome.exit == 0 {
                     outcome.exit = verdict.exit;
                 }
@@ -182,22 +150,10 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         }
     }
     if !broken.is_empty() {
-        let logs: Vec<String> = LETTERS
-            .iter()
-            .take(count)
-            .map(|letter| paths::shown(&folder.join(format!("{letter}.console"))))
-            .collect();
-        return Err(exit::infrastructure(format!(
-            "{} (consoles: {})",
-            broken.join("; "),
-            logs.join(", ")
-        )));
+        let logs: Vec<String> = LETTERS.iter().take(count).map(|letter| paths::shown(&folder.join(format!("{letter}.console")))).collect();
+        return Err(exit::infrastructure(format!("{} (consoles: {})", broken.join("; "), logs.join(", "))));
     }
-    for (letter, kind) in LETTERS
-        .into_iter()
-        .take(count)
-        .flat_map(|letter| [(letter, "cpio"), (letter, "disk")])
-    {
+    for (letter, kind) in LETTERS.into_iter().take(count).flat_map(|letter| [(letter, "cpio"), (letter, "disk")]) {
         fs::remove_file(folder.join(format!("{letter}.{kind}")))?;
     }
     Ok(outcome)
@@ -206,37 +162,15 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
 /// What the guest's first process is told.
 fn settings(job: &Job, letter: char, guest: &Guest, accel: Accel) -> Vec<(String, String)> {
     let is_pair = job.guests.len() > 1;
-    let (own, other) = if letter == 'a' {
-        ("10.77.0.1", "10.77.0.2")
-    } else {
-        ("10.77.0.2", "10.77.0.1")
-    };
-    let other_mac = if is_pair {
-        qemu::mac_of(if letter == 'a' { 'b' } else { 'a' })
-    } else {
-        String::new()
-    };
+    let (own, other) = if letter == 'a' { ("10.77.0.1", "10.77.0.2") } else { ("10.77.0.2", "10.77.0.1") };
+    let other_mac = if is_pair { qemu::mac_of(if letter == 'a' { 'b' } else { 'a' }) } else { String::new() };
     let role = if guest.is_server { "server" } else { "client" };
     [
         ("GUEST", letter.to_string()),
         ("SELF", own.to_owned()),
-        (
-            "PEER",
-            if is_pair {
-                other.to_owned()
-            } else {
-                own.to_owned()
-            },
-        ),
+        ("PEER", if is_pair { other.to_owned() } else { own.to_owned() }),
         ("PEER_MAC", other_mac),
-        (
-            "NET",
-            if is_pair {
-                "eth0".to_owned()
-            } else {
-                job.netdev.clone()
-            },
-        ),
+        ("NET", if is_pair { "eth0".to_owned() } else { job.netdev.clone() }),
         ("WAIT_FOR_GO", u8::from(is_pair).to_string()),
         ("ROLE", role.to_owned()),
         ("ACCEL", accel.name().to_owned()),
@@ -264,9 +198,7 @@ fn lock() -> Result<File> {
             }
             Err(TryLockError::WouldBlock) => {
                 let waited = LOCK_DEADLINE.as_secs();
-                return Err(exit::infrastructure(format!(
-                    "another virtual machine still runs after {waited} s"
-                )));
+                return Err(exit::infrastructure(format!("another virtual machine still runs after {waited} s")));
             }
             Err(TryLockError::Error(error)) => {
                 return Err(error).context("locking out other virtual machines");
@@ -279,9 +211,7 @@ fn await_file(path: &Path, deadline: Duration) -> Result<()> {
     let start = Instant::now();
     while !path.exists() {
         if start.elapsed() > deadline {
-            return Err(exit::infrastructure(
-                "the first guest's end of the wire did not appear",
-            ));
+            return Err(exit::infrastructure("the first guest's end of the wire did not appear"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -297,14 +227,8 @@ fn unpack(disk: &Path, to: &Path) -> Result<()> {
     for entry in archive.entries().context("reading the guest's disk")? {
         let mut entry = entry.context("reading the guest's disk")?;
         let name = entry.path()?.into_owned();
-        if !entry
-            .unpack_in(to)
-            .with_context(|| format!("unpacking {}", name.display()))?
-        {
-            bail!(
-                "the guest's archive names a path outside of its folder: {}",
-                name.display()
-            );
+        if !entry.unpack_in(to).with_context(|| format!("unpacking {}", name.display()))? {
+            bail!("the guest's archive names a path outside of its folder: {}", name.display());
         }
         count += 1;
     }

@@ -9,12 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names of the kernels that can be asked for, and the Debian suite of each.
-pub const RELEASES: [(&str, &str); 4] = [
-    ("5.10", "bullseye"),
-    ("6.1", "bookworm"),
-    ("6.12", "bookworm-backports"),
-    ("7", "trixie-backports"),
-];
+pub const RELEASES: [(&str, &str); 4] =
+    [("5.10", "bullseye"), ("6.1", "bookworm"), ("6.12", "bookworm-backports"), ("7", "trixie-backports")];
 /// The name of the running kernel.
 pub const HOST: &str = "host";
 const META_PACKAGE: &str = "linux-image-amd64";
@@ -57,18 +53,11 @@ pub fn ensure(name: &str, refresh: bool) -> Result<Kernel> {
     }
     let Some((_, suite)) = RELEASES.iter().find(|(release, _)| *release == name) else {
         let known: Vec<&str> = RELEASES.iter().map(|(release, _)| *release).collect();
-        return Err(exit::coded(
-            2,
-            format!(
-                "no kernel {name}: known are {} and {HOST}",
-                known.join(", ")
-            ),
-        ));
+        return Err(exit::coded(2, format!("no kernel {name}: known are {} and {HOST}", known.join(", "))));
     };
     let record = folder_of(name).join("kernel.json");
     if !refresh && let Ok(text) = fs::read(&record) {
-        let kernel: Kernel = serde_json::from_slice(&text)
-            .with_context(|| format!("reading {}", record.display()))?;
+        let kernel: Kernel = serde_json::from_slice(&text).with_context(|| format!("reading {}", record.display()))?;
         if kernel.image.is_file() && kernel.modules().is_dir() {
             return Ok(kernel);
         }
@@ -83,11 +72,7 @@ fn fetch(name: &str, suite: &str) -> Result<Kernel> {
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
     }
-    let apt = PrivateApt::open(
-        &paths::target().join("vm/apt").join(suite),
-        &Archive::of_this_machine()?,
-        suite,
-    )?;
+    let apt = PrivateApt::open(&paths::target().join("vm/apt").join(suite), &Archive::of_this_machine()?, suite)?;
     let packages = apt.kernel_packages(META_PACKAGE)?;
     eprintln!("xtask: fetching kernel {name}: {}", packages.join(" "));
     let archives = folder.join("packages");
@@ -95,12 +80,7 @@ fn fetch(name: &str, suite: &str) -> Result<Kernel> {
     let root = folder.join("root");
     fs::create_dir_all(&root)?;
     for entry in fs::read_dir(&archives)? {
-        process::output(
-            process::command("dpkg-deb")
-                .arg("-x")
-                .arg(entry?.path())
-                .arg(&root),
-        )?;
+        process::output(process::command("dpkg-deb").arg("-x").arg(entry?.path()).arg(&root))?;
     }
     fs::remove_dir_all(&archives)?;
     // Newer packages put the modules below usr/; depmod looks below lib/.
@@ -111,42 +91,23 @@ fn fetch(name: &str, suite: &str) -> Result<Kernel> {
     let image = image_of(&root, &release).with_context(|| format!("kernel {name}"))?;
     let depmod = process::which("depmod").context("depmod (package kmod) is missing")?;
     process::output(process::command(depmod).arg("-b").arg(&root).arg(&release))?;
-    Ok(Kernel {
-        name: name.to_owned(),
-        release,
-        packages,
-        image,
-        module_root: root,
-    })
+    Ok(Kernel { name: name.to_owned(), release, packages, image, module_root: root })
 }
 
 fn running() -> Result<Kernel> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?
-        .trim()
-        .to_owned();
-    let image = image_of(Path::new("/"), &release).map_err(|error| {
-        exit::infrastructure(format!("the running kernel cannot be used: {error:#}"))
-    })?;
-    let kernel = Kernel {
-        name: HOST.to_owned(),
-        release,
-        packages: Vec::new(),
-        image,
-        module_root: PathBuf::from("/"),
-    };
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned();
+    let image = image_of(Path::new("/"), &release)
+        .map_err(|error| exit::infrastructure(format!("the running kernel cannot be used: {error:#}")))?;
+    let kernel = Kernel { name: HOST.to_owned(), release, packages: Vec::new(), image, module_root: PathBuf::from("/") };
     if !kernel.modules().join("modules.dep").is_file() {
-        return Err(exit::infrastructure(format!(
-            "the running kernel has no modules in {}",
-            kernel.modules().display()
-        )));
+        return Err(exit::infrastructure(format!("the running kernel has no modules in {}", kernel.modules().display())));
     }
     Ok(kernel)
 }
 
 /// The one folder in `modules` that holds a kernel's modules.
 fn only_release(modules: &Path) -> Result<String> {
-    let entries =
-        fs::read_dir(modules).with_context(|| format!("listing {}", modules.display()))?;
+    let entries = fs::read_dir(modules).with_context(|| format!("listing {}", modules.display()))?;
     let mut names: Vec<String> = entries
         .flatten()
         .filter(|entry| entry.path().join("kernel").is_dir())
@@ -165,15 +126,8 @@ fn image_of(root: &Path, release: &str) -> Result<PathBuf> {
         root.join("lib/modules").join(release).join("vmlinuz"),
         root.join("usr/lib/modules").join(release).join("vmlinuz"),
     ];
-    let found = candidates
-        .iter()
-        .find(|candidate| fs::File::open(candidate).is_ok());
-    found.cloned().with_context(|| {
-        format!(
-            "no readable image of {release} (looked for {})",
-            candidates[0].display()
-        )
-    })
+    let found = candidates.iter().find(|candidate| fs::File::open(candidate).is_ok());
+    found.cloned().with_context(|| format!("no readable image of {release} (looked for {})", candidates[0].display()))
 }
 
 #[cfg(test)]

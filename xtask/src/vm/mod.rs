@@ -13,3 +13,6 @@ mod qemu;
 mod watch;
 
 pub use cli::{Command, run};
+pub use job::{Guest, Job, boot};
+pub use kernel::{Kernel, ensure as ensure_kernel};
+pub use watch::{Deadlines, Seen};

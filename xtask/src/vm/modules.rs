@@ -10,20 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// Modules without which a guest is of no use, in the order in which it loads them.
-pub const NEEDED: [&str; 5] = [
-    "virtio_pci",
-    "virtio_blk",
-    "virtio_net",
-    "ib_uverbs",
-    "rdma_rxe",
-];
+pub const NEEDED: [&str; 5] = ["virtio_pci", "virtio_blk", "virtio_net", "ib_uverbs", "rdma_rxe"];
 /// Modules that are loaded where the kernel has them. `crc32_generic` comes before `rdma_rxe`, which asks for it by an
 /// alias; `mlx5_ib` loads without a card, and then its functions can be probed.
-pub const LOADED_IF_THERE: [&str; 5] =
-    ["crc32_generic", "mlx5_ib", "rdma_cm", "rdma_ucm", "mlx4_ib"];
+pub const LOADED_IF_THERE: [&str; 5] = ["crc32_generic", "mlx5_ib", "rdma_cm", "rdma_ucm", "mlx4_ib"];
 /// Modules that tests may load themselves.
-pub const CARRIED_IF_THERE: [&str; 6] =
-    ["dummy", "veth", "sch_netem", "siw", "ib_umad", "virtio_rng"];
+pub const CARRIED_IF_THERE: [&str; 6] = ["dummy", "veth", "sch_netem", "siw", "ib_umad", "virtio_rng"];
 
 /// What `modules.dep` and `modules.builtin` say: per module name its file and those of its dependencies.
 #[derive(Debug, Default)]
@@ -37,16 +29,10 @@ impl Index {
     pub fn parse(dependencies: &str, builtin: &str) -> Self {
         let files = dependencies.lines().filter_map(|line| {
             let (file, needs) = line.split_once(':')?;
-            let all = std::iter::once(file)
-                .chain(needs.split_whitespace())
-                .map(str::to_owned)
-                .collect();
+            let all = std::iter::once(file).chain(needs.split_whitespace()).map(str::to_owned).collect();
             Some((name_of(file), all))
         });
-        Self {
-            files: files.collect(),
-            builtin: builtin.lines().map(name_of).collect(),
-        }
+        Self { files: files.collect(), builtin: builtin.lines().map(name_of).collect() }
     }
 
     /// Whether the kernel has this module, built in or as a file.
@@ -72,10 +58,7 @@ impl Index {
 /// `kernel/drivers/net/virtio_net.ko.xz` → `virtio_net`; the kernel treats `-` and `_` alike.
 fn name_of(file: &str) -> String {
     let base = file.trim().rsplit('/').next().unwrap_or_default();
-    base.split(".ko")
-        .next()
-        .unwrap_or_default()
-        .replace('-', "_")
+    base.split(".ko").next().unwrap_or_default().replace('-', "_")
 }
 
 /// The modules staged for one kernel.
@@ -96,18 +79,9 @@ pub fn stage(kernel: &Kernel) -> Result<Staged> {
     };
     let index = Index::parse(&read("modules.dep")?, &read("modules.builtin")?);
     if let Some(missing) = NEEDED.iter().find(|name| !index.has(name)) {
-        return Err(exit::infrastructure(format!(
-            "kernel {} has no module {missing}",
-            kernel.release
-        )));
+        return Err(exit::infrastructure(format!("kernel {} has no module {missing}", kernel.release)));
     }
-    let there = |names: &[&'static str]| -> Vec<&'static str> {
-        names
-            .iter()
-            .copied()
-            .filter(|name| index.has(name))
-            .collect()
-    };
+    let there = |names: &[&'static str]| -> Vec<&'static str> { names.iter().copied().filter(|name| index.has(name)).collect() };
     let (optional, carried) = (there(&LOADED_IF_THERE), there(&CARRIED_IF_THERE));
     let is_early = |name: &&str| *name == "crc32_generic";
     let early = optional.iter().copied().filter(is_early);
@@ -115,24 +89,13 @@ pub fn stage(kernel: &Kernel) -> Result<Staged> {
     let load: Vec<&str> = early.chain(NEEDED).chain(late).collect();
     let all: Vec<&str> = load.iter().chain(&carried).copied().collect();
     let load = load.iter().map(|name| (*name).to_owned()).collect();
-    let key = sources::sha256(
-        format!(
-            "{} {} {}",
-            kernel.release,
-            kernel.packages.join(" "),
-            all.join(" ")
-        )
-        .as_bytes(),
-    );
+    let key = sources::sha256(format!("{} {} {}", kernel.release, kernel.packages.join(" "), all.join(" ")).as_bytes());
     let root = kernel.cache().join(format!("modules-{}", &key[..12]));
     if !root.join("done").is_file() {
         fill(kernel, &root, &index.closure(&all))?;
         fs::write(root.join("done"), "")?;
     }
-    Ok(Staged {
-        root: root.join("root"),
-        load,
-    })
+    Ok(Staged { root: root.join("root"), load })
 }
 
 fn fill(kernel: &Kernel, root: &Path, files: &BTreeSet<String>) -> Result<()> {
@@ -143,42 +106,24 @@ fn fill(kernel: &Kernel, root: &Path, files: &BTreeSet<String>) -> Result<()> {
     let to = base.join("lib/modules").join(&kernel.release);
     for file in files {
         let from = kernel.modules().join(file);
-        let plain = to
-            .join(
-                file.split_once(".ko")
-                    .map_or(file.as_str(), |(stem, _)| stem),
-            )
-            .with_extension("ko");
+        let plain = to.join(file.split_once(".ko").map_or(file.as_str(), |(stem, _)| stem)).with_extension("ko");
         fs::create_dir_all(plain.parent().context("a module lies in a folder")?)?;
         unpack(&from, &plain)?;
     }
-    for list in [
-        "modules.builtin",
-        "modules.builtin.modinfo",
-        "modules.order",
-    ] {
+    for list in ["modules.builtin", "modules.builtin.modinfo", "modules.order"] {
         let from = kernel.modules().join(list);
         if from.is_file() {
             fs::copy(&from, to.join(list))?;
         }
     }
     let depmod = process::which("depmod").context("depmod (package kmod) is missing")?;
-    process::output(
-        process::command(depmod)
-            .arg("-b")
-            .arg(&base)
-            .arg(&kernel.release),
-    )?;
+    process::output(process::command(depmod).arg("-b").arg(&base).arg(&kernel.release))?;
     Ok(())
 }
 
 /// Unpacks `x.ko`, `x.ko.xz`, `x.ko.zst` or `x.ko.gz`.
 fn unpack(from: &Path, to: &Path) -> Result<()> {
-    let extension = from
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let extension = from.extension().unwrap_or_default().to_string_lossy().into_owned();
     let program = match extension.as_str() {
         "ko" => {
             fs::copy(from, to).with_context(|| format!("copying {}", from.display()))?;
@@ -190,14 +135,8 @@ fn unpack(from: &Path, to: &Path) -> Result<()> {
         other => bail!("{}: unknown compression {other}", from.display()),
     };
     let mut command = process::command(program);
-    command
-        .args(["-dc"])
-        .arg(from)
-        .stdin(Stdio::null())
-        .stdout(fs::File::create(to)?);
-    let status = command
-        .status()
-        .with_context(|| format!("starting {program}"))?;
+    command.args(["-dc"]).arg(from).stdin(Stdio::null()).stdout(fs::File::create(to)?);
+    let status = command.status().with_context(|| format!("starting {program}"))?;
     if !status.success() {
         bail!("unpacking {} ended with {status}", from.display());
     }
@@ -214,18 +153,8 @@ mod tests {
     #[test]
     fn the_closure_holds_dependencies_and_nothing_else() {
         let index = Index::parse(DEPENDENCIES, "kernel/d/virtio_pci.ko\n");
-        let files: Vec<String> = index
-            .closure(&["rdma_rxe", "virtio_pci"])
-            .into_iter()
-            .collect();
-        assert_eq!(
-            files,
-            [
-                "kernel/a/rdma_rxe.ko.xz",
-                "kernel/b/ib-uverbs.ko.xz",
-                "kernel/b/ib_core.ko.xz"
-            ]
-        );
+        let files: Vec<String> = index.closure(&["rdma_rxe", "virtio_pci"]).into_iter().collect();
+        assert_eq!(files, ["kernel/a/rdma_rxe.ko.xz", "kernel/b/ib-uverbs.ko.xz", "kernel/b/ib_core.ko.xz"]);
     }
 
     #[test]

@@ -9,14 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 /// QEMU without any device, which the kernel ends when xtask ends.
 pub fn bare() -> Command {
     let mut command = process::command("setpriv");
-    command.args([
-        "--pdeathsig",
-        "KILL",
-        "--",
-        "qemu-system-x86_64",
-        "-nodefaults",
-        "-no-user-config",
-    ]);
+    command.args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64", "-nodefaults", "-no-user-config"]);
     command.args(["-display", "none", "-no-reboot", "-machine", "q35"]);
     command
 }
@@ -57,55 +50,21 @@ impl Hardware<'_> {
         let letter = self.letter;
         let mut command = bare();
         command.args(self.accel.args());
-        command
-            .args([
-                "-smp",
-                &self.cpus.to_string(),
-                "-m",
-                &self.memory_mib.to_string(),
-                "-kernel",
-            ])
-            .arg(&kernel.image);
+        command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mib.to_string(), "-kernel"]).arg(&kernel.image);
         // tsc=reliable: else the guest marks the clock unstable and every clock read leaves the guest.
         let append = format!("console=ttyS0,115200 tsc=reliable panic=-1 {}", self.append);
-        command.args([
-            "-initrd",
-            &format!("{letter}.cpio"),
-            "-append",
-            append.trim_end(),
-        ]);
-        command.args([
-            "-chardev",
-            "stdio,id=console,signal=off",
-            "-serial",
-            "chardev:console",
-        ]);
-        command.args([
-            "-chardev",
-            &format!("file,id=progress,path={letter}.progress"),
-            "-serial",
-            "chardev:progress",
-        ]);
-        command.args([
-            "-drive",
-            &format!("file={letter}.disk,format=raw,if=none,id=out,cache=unsafe"),
-        ]);
+        command.args(["-initrd", &format!("{letter}.cpio"), "-append", append.trim_end()]);
+        command.args(["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
+        command.args(["-chardev", &format!("file,id=progress,path={letter}.progress"), "-serial", "chardev:progress"]);
+        command.args(["-drive", &format!("file={letter}.disk,format=raw,if=none,id=out,cache=unsafe")]);
         command.args(["-device", "virtio-blk-pci,drive=out"]);
         if let Some(end) = self.wire {
             let server = if end == WireEnd::First { "on" } else { "off" };
-            let wire =
-                format!("stream,id=wire,server={server},addr.type=unix,addr.path={WIRE_SOCKET}");
+            let wire = format!("stream,id=wire,server={server},addr.type=unix,addr.path={WIRE_SOCKET}");
             command.args(["-netdev", &wire, "-device"]);
-            command.arg(format!(
-                "virtio-net-pci,netdev=wire,romfile=,host_mtu=4200,mac={}",
-                mac_of(letter)
-            ));
+            command.arg(format!("virtio-net-pci,netdev=wire,romfile=,host_mtu=4200,mac={}", mac_of(letter)));
         }
-        command
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 }

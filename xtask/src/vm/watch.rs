@@ -24,11 +24,7 @@ pub struct Deadlines {
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self {
-            boot: Duration::from_secs(240),
-            silence: Duration::from_secs(180),
-            total: Duration::from_secs(1200),
-        }
+        Self { boot: Duration::from_secs(240), silence: Duration::from_secs(180), total: Duration::from_secs(1200) }
     }
 }
 
@@ -78,15 +74,8 @@ pub struct Watched {
 }
 
 /// Text that the kernel prints when it is of no more use.
-const HANG_MARKERS: [&str; 7] = [
-    "Kernel panic",
-    "BUG: ",
-    "Oops: ",
-    "general protection fault",
-    "soft lockup",
-    "self-detected stall",
-    "detected stalls on CPUs",
-];
+const HANG_MARKERS: [&str; 7] =
+    ["Kernel panic", "BUG: ", "Oops: ", "general protection fault", "soft lockup", "self-detected stall", "detected stalls on CPUs"];
 /// After the verdict, the guest only powers off.
 const POWER_OFF: Duration = Duration::from_secs(20);
 /// After a sign of a hang, the kernel prints where.
@@ -114,11 +103,7 @@ impl Tail {
         let mut lines = Vec::new();
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
-            lines.push(
-                String::from_utf8_lossy(&line)
-                    .trim_matches(['\r', '\n', '\0', ' '])
-                    .to_owned(),
-            );
+            lines.push(String::from_utf8_lossy(&line).trim_matches(['\r', '\n', '\0', ' ']).to_owned());
         }
         Ok(lines)
     }
@@ -130,28 +115,17 @@ fn verdict_in(line: &str) -> Option<Verdict> {
     struct Line {
         verdict: Verdict,
     }
-    serde_json::from_str::<Line>(line)
-        .ok()
-        .map(|line| line.verdict)
+    serde_json::from_str::<Line>(line).ok().map(|line| line.verdict)
 }
 
 /// The phase in a progress line of the first process.
 fn phase_in(line: &str) -> Option<String> {
-    serde_json::from_str::<serde_json::Value>(line)
-        .ok()?
-        .get("phase")?
-        .as_str()
-        .map(str::to_owned)
+    serde_json::from_str::<serde_json::Value>(line).ok()?.get("phase")?.as_str().map(str::to_owned)
 }
 
 impl Watched {
     /// Takes over a started guest; `folder` holds its progress file and gets its console log.
-    pub fn new(
-        letter: char,
-        mut running: Running,
-        folder: &Path,
-        lines: &Sender<(char, String)>,
-    ) -> Result<Self> {
+    pub fn new(letter: char, mut running: Running, folder: &Path, lines: &Sender<(char, String)>) -> Result<Self> {
         let stdout = running.take_stdout().context("QEMU has an output")?;
         let stderr = running.take_stderr().context("QEMU has an error output")?;
         spawn_reader(letter, stdout, "", lines.clone());
@@ -162,9 +136,7 @@ impl Watched {
         let file = loop {
             match File::open(&path) {
                 Ok(file) => break file,
-                Err(_)
-                    if opened.elapsed() < Duration::from_secs(10) && running.ended().is_none() =>
-                {
+                Err(_) if opened.elapsed() < Duration::from_secs(10) && running.ended().is_none() => {
                     std::thread::sleep(LOOK_EVERY);
                 }
                 Err(error) => {
@@ -178,10 +150,7 @@ impl Watched {
             letter,
             running,
             stdin,
-            progress: Tail {
-                file,
-                rest: Vec::new(),
-            },
+            progress: Tail { file, rest: Vec::new() },
             console_log,
             is_up: false,
             is_ready: false,
@@ -211,20 +180,13 @@ impl Watched {
     }
 
     /// Looks at progress, deadlines and the process; calls `show` for each progress line.
-    fn look(
-        &mut self,
-        start: Instant,
-        limits: &Deadlines,
-        show: &mut dyn FnMut(char, Seen<'_>),
-    ) -> Result<()> {
+    fn look(&mut self, start: Instant, limits: &Deadlines, show: &mut dyn FnMut(char, Seen<'_>)) -> Result<()> {
         // Asked before the file is read, so that the last lines of a process that has ended are seen.
         let ended = self.running.ended();
         for line in self.progress.lines()? {
             self.last_sign = Instant::now();
             match verdict_in(&line) {
-                Some(verdict) if self.verdict.is_none() => {
-                    self.verdict = Some((verdict, Instant::now()))
-                }
+                Some(verdict) if self.verdict.is_none() => self.verdict = Some((verdict, Instant::now())),
                 Some(_) => self.end = Some(End::Broken("two verdicts".to_owned())),
                 None if !line.is_empty() => {
                     self.is_ready |= phase_in(&line).as_deref() == Some("ready");
@@ -256,18 +218,10 @@ impl Watched {
     }
 }
 
-fn spawn_reader(
-    letter: char,
-    from: impl Read + Send + 'static,
-    prefix: &'static str,
-    to: Sender<(char, String)>,
-) {
+fn spawn_reader(letter: char, from: impl Read + Send + 'static, prefix: &'static str, to: Sender<(char, String)>) {
     std::thread::spawn(move || {
         for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
-            let line = format!(
-                "{prefix}{}",
-                String::from_utf8_lossy(&line).trim_end_matches('\r')
-            );
+            let line = format!("{prefix}{}", String::from_utf8_lossy(&line).trim_end_matches('\r'));
             if to.send((letter, line)).is_err() {
                 break;
             }
@@ -295,8 +249,7 @@ pub fn watch(
     show: &mut dyn FnMut(char, Seen<'_>),
 ) -> Result<Vec<End>> {
     let start = Instant::now();
-    let (mut has_started, mut has_stopped) =
-        (together == Together::Apart, together != Together::Server);
+    let (mut has_started, mut has_stopped) = (together == Together::Apart, together != Together::Server);
     let last = guests.len().saturating_sub(1);
     loop {
         let mut wait = LOOK_EVERY;
@@ -318,25 +271,16 @@ pub fn watch(
             has_started = true;
             guests.iter_mut().for_each(|guest| guest.say("go"));
         }
-        if !has_stopped
-            && guests
-                .get(last)
-                .is_some_and(|guest| guest.verdict.is_some())
-        {
+        if !has_stopped && guests.get(last).is_some_and(|guest| guest.verdict.is_some()) {
             has_stopped = true;
             if let Some(server) = guests.first_mut() {
                 server.say("stop");
             }
         }
-        let is_any_broken = guests
-            .iter()
-            .any(|guest| matches!(guest.end, Some(End::Broken(_))));
+        let is_any_broken = guests.iter().any(|guest| matches!(guest.end, Some(End::Broken(_))));
         if is_any_broken || guests.iter().all(|guest| guest.end.is_some()) {
             let ended_with_it = || End::Broken("ended with the other guest".to_owned());
-            return Ok(guests
-                .into_iter()
-                .map(|guest| guest.end.unwrap_or_else(ended_with_it))
-                .collect());
+            return Ok(guests.into_iter().map(|guest| guest.end.unwrap_or_else(ended_with_it)).collect());
         }
     }
 }
@@ -348,29 +292,16 @@ mod tests {
     #[test]
     fn only_the_kernel_can_report_a_hang() {
         assert!(hang_marker("[   12.3] Kernel panic - not syncing: x"));
-        assert!(hang_marker(
-            "[   12.3] rcu: INFO: rcu_preempt self-detected stall on CPU"
-        ));
-        assert!(hang_marker(
-            "[    1.0] BUG: kernel NULL pointer dereference"
-        ));
+        assert!(hang_marker("[   12.3] rcu: INFO: rcu_preempt self-detected stall on CPU"));
+        assert!(hang_marker("[    1.0] BUG: kernel NULL pointer dereference"));
         assert!(!hang_marker("the test expects no Kernel panic"));
-        assert!(!hang_marker(
-            "[    1.0] rcu: Hierarchical RCU implementation."
-        ));
+        assert!(!hang_marker("[    1.0] rcu: Hierarchical RCU implementation."));
     }
 
     #[test]
     fn a_verdict_is_told_from_progress() {
         let line = r#"{"guest":"a","verdict":{"stage":"command","exit":3,"files":true}}"#;
-        assert_eq!(
-            verdict_in(line),
-            Some(Verdict {
-                stage: "command".to_owned(),
-                exit: 3,
-                files: true
-            })
-        );
+        assert_eq!(verdict_in(line), Some(Verdict { stage: "command".to_owned(), exit: 3, files: true }));
         assert_eq!(verdict_in(r#"{"phase":"ready"}"#), None);
         assert_eq!(phase_in(r#"{"phase":"ready"}"#).as_deref(), Some("ready"));
         assert_eq!(verdict_in("noise"), None);
@@ -381,10 +312,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grows");
         let mut writer = File::create(&path).unwrap();
-        let mut tail = Tail {
-            file: File::open(&path).unwrap(),
-            rest: Vec::new(),
-        };
+        let mut tail = Tail { file: File::open(&path).unwrap(), rest: Vec::new() };
         writer.write_all(b"one\r\ntw").unwrap();
         assert_eq!(tail.lines().unwrap(), ["one"]);
         writer.write_all(b"o\n").unwrap();

@@ -1,0 +1,132 @@
+//! `cargo xtask test`: every check of the project in order, from what fails soonest to the tests in virtual machines. Each
+//! phase says its name and how long it took; the first that fails ends the run. The last line is `N passed, N failed`.
+
+mod guests;
+mod results;
+
+use crate::{bpf, exit, paths, process, setup, tidy};
+use anyhow::{Context, Result, bail};
+use results::Counts;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// No phase on the host takes longer, also on a slow machine with nothing built.
+const PHASE_DEADLINE: Duration = Duration::from_secs(1800);
+
+/// Options of `cargo xtask test`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Install nothing that is missing: print the command and end with 69.
+    #[arg(long)]
+    no_install: bool,
+    /// Kernels that the guests run.
+    #[arg(long, value_delimiter = ',', default_value = "6.1,6.12")]
+    kernels: Vec<String>,
+    /// Only what needs no virtual machine.
+    #[arg(long)]
+    host_only: bool,
+    /// Only the tests in guests, and what they need built.
+    #[arg(long, conflicts_with = "host_only")]
+    guests_only: bool,
+    /// Only the guest test binaries whose name contains this.
+    #[arg(long)]
+    filter: Option<String>,
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<()> {
+    let mut counts = Counts::default();
+    let outcome = phases(args, &mut counts);
+    let code = match &outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            println!("xtask: {error:#}");
+            exit::code_of(error)
+        }
+    };
+    // A phase that failed without a failed test is a failure too.
+    if code != 0 && counts.failed == 0 {
+        counts.failed = 1;
+    }
+    println!("{counts}");
+    if code == 0 && counts.failed == 0 { Ok(()) } else { Err(exit::coded(code.max(1), "")) }
+}
+
+fn phases(args: &Args, counts: &mut Counts) -> Result<()> {
+    phase("set-up", || setup::ensure(&setup::Args { no_install: args.no_install, yes: true }))?;
+    if !args.guests_only {
+        phase("formatting", || cargo(&["fmt", "--all", "--check"]))?;
+        phase("tidy", tidy::run)?;
+    }
+    phase("BPF object", || {
+        bpf::ensure()?;
+        bpf::prebuilt_is_reproduced()
+    })?;
+    if !args.guests_only {
+        phase("lints", || {
+            cargo(&["clippy", "--locked", "--all-targets", "--", "-D", "warnings"])?;
+            cargo(&["clippy", "--locked", "--package", "ebpf-probes", "--lib", "--tests", "--features", "host", "--", "-D", "warnings"])
+        })?;
+        phase("unit tests", || {
+            tests(&["test", "--locked"], counts)?;
+            tests(&["test", "--locked", "--package", "ebpf-probes", "--lib", "--features", "host"], counts)
+        })?;
+    }
+    if args.host_only {
+        return Ok(());
+    }
+    phase("release build", || {
+        cargo(&["build", "--locked", "--release", "--package", "rdma-userspace", "--package", "analysis", "--bins"])
+    })?;
+    let binaries = phase("guest test binaries", || guests::build(args.filter.as_deref()))?;
+    for kernel in &args.kernels {
+        phase(&format!("guest tests on {kernel}"), || guests::run(kernel, &binaries, counts))?;
+    }
+    Ok(())
+}
+
+fn phase<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    println!("== {name}");
+    let start = Instant::now();
+    let outcome = work();
+    let how = if outcome.is_ok() { "done" } else { "FAILED" };
+    println!("== {name}: {how} in {:.1} s", start.elapsed().as_secs_f64());
+    outcome.with_context(|| format!("{name} failed"))
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = process::cargo();
+    command.args(args);
+    command
+}
+
+/// Runs cargo with its output shown.
+fn cargo(args: &[&str]) -> Result<()> {
+    let mut command = command(args);
+    if !process::stream(&mut command, PHASE_DEADLINE, |line| println!("{line}"))? {
+        bail!("`{}` failed", process::line(&command));
+    }
+    Ok(())
+}
+
+/// Runs tests on the host and adds their results.
+fn tests(args: &[&str], counts: &mut Counts) -> Result<()> {
+    let mut command = command(args);
+    let before = *counts;
+    let ended_well = process::stream(&mut command, PHASE_DEADLINE, |line| {
+        println!("{line}");
+        counts.add_line(line);
+    })?;
+    if !ended_well {
+        bail!("`{}` failed", process::line(&command));
+    }
+    if *counts == before {
+        bail!("`{}` ran no test", process::line(&command));
+    }
+    Ok(())
+}
+
+/// Where a guest phase leaves what its tests wrote.
+fn output_folder(kernel: &str) -> std::path::PathBuf {
+    paths::target().join("vm/tests").join(kernel)
+}
