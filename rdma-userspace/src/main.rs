@@ -1,2 +1,6 @@
-//! Entry point; see docs/architecture.md.
-fn main() {}
+//! `rdmascope`: see `cli/`, one file per subcommand.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rdma_userspace::cli::main()
+}

@@ -1,7 +1,6 @@
-//! Messages on a byte stream: a 32-bit little-endian length, then JSON. Length and time are limited.
+//! Messages on a byte stream: a 32-bit little-endian length, then JSON. The length is limited here, the time in [`super::connection`].
 use super::ControlError;
 use serde::{Serialize, de::DeserializeOwned};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The longest message in bytes; a longer one is refused before anything is allocated.
@@ -39,18 +38,6 @@ pub async fn receive<T: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin))
     let mut body = vec![0; length_bytes as usize];
     read_exact(stream, &mut body).await?;
     Ok(serde_json::from_slice(&body)?)
-}
-
-/// Receives one message within `deadline`; `what` names it in the error.
-///
-/// # Errors
-/// As [`receive`], and [`ControlError::Deadline`].
-pub async fn receive_within<T: DeserializeOwned>(
-    stream: &mut (impl AsyncRead + Unpin),
-    deadline: Duration,
-    what: &'static str,
-) -> Result<T, ControlError> {
-    tokio::time::timeout(deadline, receive(stream)).await.map_err(|_| ControlError::Deadline { what, deadline })?
 }
 
 async fn read_exact(stream: &mut (impl AsyncRead + Unpin), bytes: &mut [u8]) -> Result<(), ControlError> {
@@ -93,13 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn garbage_the_end_and_silence_are_three_different_errors() {
+    fn garbage_and_the_end_are_two_different_errors() {
         block_on(async {
             let (mut here, mut there) = tokio::io::duplex(64);
             here.write_all(&[3, 0, 0, 0, b'x', b'y', b'z']).await.expect("written");
             assert!(matches!(receive::<String>(&mut there).await, Err(ControlError::Malformed(_))));
-            let silent = receive_within::<String>(&mut there, Duration::from_millis(20), "nothing").await;
-            assert!(matches!(silent, Err(ControlError::Deadline { what: "nothing", .. })), "{silent:?}");
             here.write_all(&[9, 0, 0, 0, b'"']).await.expect("written");
             drop(here);
             assert!(matches!(receive::<String>(&mut there).await, Err(ControlError::Closed)));

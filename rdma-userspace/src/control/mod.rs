@@ -2,9 +2,11 @@
 //!
 //! [`frame`] moves messages, [`message`] says what they are, [`token`] keeps strangers out, [`limits`] keeps a client within bounds.
 
+pub mod connection;
 pub mod frame;
 pub mod limits;
 pub mod message;
+pub mod server;
 pub mod token;
 
 use std::time::Duration;
@@ -25,7 +27,9 @@ pub const HELLO_DEADLINE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Nobody listens there, or the network is in the way.
-    #[error("cannot connect to {address}: {source}. Is `rdmascope serve` running there, bound to an address that this host can reach (--bind)?")]
+    #[error(
+        "cannot connect to {address}: {source}. Is `rdmascope serve` running there, bound to an address that this host can reach (--bind)?"
+    )]
     Connect {
         /// What was asked for.
         address: String,
@@ -55,7 +59,10 @@ pub enum ControlError {
         deadline: Duration,
     },
     /// A message longer than any that we send.
-    #[error("the peer announced a message of {length_bytes} bytes; the limit is {} bytes. Is the other side rdmascope?", frame::MESSAGE_MAX_BYTES)]
+    #[error(
+        "the peer announced a message of {length_bytes} bytes; the limit is {} bytes. Is the other side rdmascope?",
+        frame::MESSAGE_MAX_BYTES
+    )]
     TooLong {
         /// The length that was announced.
         length_bytes: u32,
@@ -74,6 +81,9 @@ pub enum ControlError {
     /// The peer reports an error of its own.
     #[error("the peer reports: {0}")]
     Peer(String),
+    /// A request that this side cannot fulfil; told to the peer.
+    #[error("{0}")]
+    Request(String),
     /// The server does not want us.
     #[error("the server refused: {0}")]
     Refused(String),

@@ -1,0 +1,35 @@
+//! `rdmascope doctor`: what this machine does to a measurement.
+use crate::doctor::{self, colour_wanted};
+use crate::probes::{Level, Plan};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Flags of `rdmascope doctor`.
+#[derive(clap::Args)]
+#[command(after_help = "Each finding says what was found, what it does to a measurement, and the command that changes it. \
+Exit code 1: something makes a measurement impossible.")]
+pub struct Args {
+    /// Only this RDMA device.
+    #[arg(long, short)]
+    device: Option<String>,
+
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks, and prints.
+pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = doctor::Options { device: args.device.clone(), json: args.json, ..doctor::Options::default() };
+    let mut findings = doctor::run(&options);
+    let plan = match Plan::for_kernel(Path::new("/"), Level::Std) {
+        Ok(plan) => plan.to_string().lines().map(str::to_owned).collect(),
+        Err(error) => vec![format!("no plan: {}", crate::control::server::chain(&error))],
+    };
+    findings.add_section("Probe plan", plan);
+    let mut out = std::io::stdout().lock();
+    findings.print(&options, colour_wanted(), &mut out)?;
+    out.flush()?;
+    Ok(ExitCode::from(findings.exit_code()))
+}

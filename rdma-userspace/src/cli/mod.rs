@@ -1,0 +1,74 @@
+//! The command line: one file per subcommand. Each asks a lower layer and turns its answer into text and an exit code.
+mod compare;
+mod doctor;
+pub mod exit;
+mod report;
+mod run;
+mod serve;
+mod soft_roce;
+mod trace;
+mod traffic;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Where RDMA completion time goes: polling against completion events, joined with the kernel.
+#[derive(Parser)]
+#[command(
+    name = "rdmascope",
+    version,
+    max_term_width = 110,
+    after_help = "\
+Try it on one host:
+  rdmascope doctor                              what this machine does to a measurement
+  sudo rdmascope soft-roce up lo                a software RDMA device, where there is no hardware
+  sudo rdmascope compare --loopback             all operations, polling and event, both ends on this host
+
+Between two hosts:
+  rdmascope serve --bind 192.0.2.1              there (prints a token)
+  sudo rdmascope compare 192.0.2.1 --token …    here
+
+Root (or CAP_BPF and CAP_PERFMON) is needed for the kernel probes only; without them the stages inside the kernel are absent.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 more records lost than the limit, 4 gate not met, 5 the machine was too noisy to say,
+69 something that the job needs (a device, a package) is missing."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve one client after another: the passive end of a measurement.
+    Serve(serve::Args),
+    /// Measure one operation in one completion mode.
+    Run(run::Args),
+    /// Measure operations in polling and in event mode, in interleaved rounds.
+    Compare(compare::Args),
+    /// Open a capture, or a folder of captures, and report.
+    Report(report::Args),
+    /// What this machine is, and what it does to a measurement. Changes nothing.
+    Doctor(doctor::Args),
+    /// A software RDMA device (soft-RoCE, rdma_rxe) on a network interface.
+    SoftRoce(soft_roce::Args),
+    /// Watch a verbs program that is not ours: completion handler to running thread, per CQ.
+    Trace(trace::Args),
+}
+
+/// Entry point of the program.
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve::main(&args),
+        Command::Run(args) => run::main(&args),
+        Command::Compare(args) => compare::main(&args),
+        Command::Report(args) => report::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
+        Command::SoftRoce(args) => soft_roce::main(&args),
+        Command::Trace(args) => trace::main(&args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("rdmascope: {error:#}");
+        exit::code_of(&error)
+    })
+}

@@ -1,0 +1,159 @@
+//! The flags that `run` and `compare` share: what is sent, where it runs, what is recorded.
+use crate::control::token::Token;
+use crate::probes::Level;
+use crate::runner::{Mode, OpKind};
+use crate::session::{self, CpuChoice, Options, Target};
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Flags of a measurement.
+#[derive(clap::Args)]
+pub struct Traffic {
+    /// Host where `rdmascope serve` runs: a name or an address, with :PORT where it is not the default one.
+    #[arg(required_unless_present = "loopback", conflicts_with = "loopback")]
+    host: Option<String>,
+
+    /// Run both ends on this host (two processes, one kernel).
+    #[arg(long)]
+    loopback: bool,
+
+    /// The server's token. Other users of this host can see it in the process list: prefer --token-file.
+    #[arg(long, conflicts_with = "token_file")]
+    token: Option<String>,
+
+    /// File that holds the server's token.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// RDMA device, such as mlx5_0 or rxe0. Default: the only one with an active port.
+    #[arg(long, short)]
+    device: Option<String>,
+
+    /// Port of the device.
+    #[arg(long, default_value_t = 1)]
+    port: u8,
+
+    /// Index of the GID on this side. Default: the best pair of both sides, with the reason printed.
+    #[arg(long, value_name = "INDEX")]
+    gid_index: Option<u32>,
+
+    /// Index of the GID of the server.
+    #[arg(long, value_name = "INDEX")]
+    server_gid_index: Option<u32>,
+
+    /// Message size in bytes (atomics are always 8).
+    #[arg(long, short, default_value_t = 64, value_name = "BYTES")]
+    size: u32,
+
+    /// Samples per operation and mode with the probes on; as many again without them.
+    #[arg(long, short = 'n', default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    samples: u64,
+
+    /// Which probes: none, min (handler, waking, switch), std (the whole path), full.
+    #[arg(long, default_value = "std")]
+    level: Level,
+
+    /// Completion mode of the server. Default: the same as the client's.
+    #[arg(long, value_name = "MODE")]
+    server_mode: Option<Mode>,
+
+    /// CPU of the measured thread: a number, `auto`, or `none`.
+    #[arg(long, default_value = "auto")]
+    cpu: CpuChoice,
+
+    /// CPU of the server's thread: a number, `auto`, or `none`.
+    #[arg(long, default_value = "auto")]
+    server_cpu: CpuChoice,
+
+    /// Completion vector of the CQ.
+    #[arg(long, default_value_t = 0, value_name = "VECTOR")]
+    comp_vector: u32,
+
+    /// Folder for the captures; it must not hold any yet.
+    #[arg(long, short, default_value = "rdmascope-out", value_name = "DIR")]
+    out: PathBuf,
+
+    /// Warm up for at most this many seconds; a machine that has not settled by then is UNSTABLE (exit code 5).
+    #[arg(long, default_value_t = 90, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    warm_up: u64,
+
+    /// Keep the append-only logs instead of sealing the captures to Parquet (`rdmascope report` seals them later).
+    #[arg(long)]
+    no_seal: bool,
+
+    /// Do not print the report at the end.
+    #[arg(long)]
+    no_report: bool,
+
+    /// Say nothing on the way.
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// Write progress as JSON lines into this file or device.
+    #[arg(long, value_name = "FILE")]
+    progress_json: Option<PathBuf>,
+}
+
+impl Traffic {
+    /// Runs the session, seals its captures, and reports, as the flags say. Whatever was recorded is kept, also after an error.
+    pub fn measure(&self, ops: Vec<OpKind>, modes: Vec<Mode>) -> anyhow::Result<ExitCode> {
+        let outcome = session::run(self.options(ops, modes)?);
+        if !self.no_seal {
+            seal_all(&self.out);
+        }
+        outcome?;
+        if self.no_report {
+            println!("captures: {}", self.out.display());
+            return Ok(ExitCode::SUCCESS);
+        }
+        super::report::print(&self.out)
+    }
+
+    /// What the session needs to know, with the operations and modes that the subcommand chose.
+    fn options(&self, ops: Vec<OpKind>, modes: Vec<Mode>) -> anyhow::Result<Options> {
+        let token = match (&self.token, &self.token_file) {
+            (Some(text), _) => Some(Token::parse(text, "--token")?),
+            (None, Some(path)) => Some(Token::from_file(path)?),
+            (None, None) => None,
+        };
+        let target = match (&self.host, token) {
+            (None, _) => Target::Loopback,
+            (Some(host), Some(token)) => Target::Host { address: host.clone(), token },
+            (Some(host), None) => bail!(
+                "{host} serves only who shows its token: give --token-file FILE (or --token TEXT) with what `rdmascope serve` printed there"
+            ),
+        };
+        if self.out.exists() && self.out.read_dir().with_context(|| format!("{}", self.out.display()))?.next().is_some() {
+            bail!("{} is not empty: give a new folder with --out, so that no capture is overwritten", self.out.display());
+        }
+        Ok(Options {
+            target,
+            device: self.device.clone(),
+            port: self.port,
+            gid_index: self.gid_index,
+            server_gid_index: self.server_gid_index,
+            ops,
+            modes,
+            server_mode: self.server_mode,
+            size_bytes: self.size,
+            samples: self.samples,
+            level: self.level,
+            cpu: self.cpu,
+            server_cpu: self.server_cpu,
+            comp_vector: self.comp_vector,
+            out: self.out.clone(),
+            warm_up_max: std::time::Duration::from_secs(self.warm_up),
+            quiet: self.quiet,
+            progress_json: self.progress_json.clone(),
+        })
+    }
+}
+
+fn seal_all(out: &Path) {
+    for capture in analysis::capture::find(out).unwrap_or_default() {
+        if let Err(error) = analysis::capture::seal(&capture) {
+            eprintln!("rdmascope: {} stays an open log: {error}", capture.display());
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The server: serves one client after another, each only after it showed the token and only within the limits.
+use super::connection::Connection;
+use super::frame::send;
+use super::limits::{Limits, Usage};
+use super::message::{Reply, Request, ServerFacts};
+use super::token::Token;
+use super::{ControlError, HELLO_DEADLINE, PROTOCOL_VERSION};
+use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, RunnerError, Worker, WorkerConfig};
+use crate::verbs::Device;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// A client that says nothing for so long between two messages is gone.
+const IDLE_DEADLINE: Duration = Duration::from_secs(300);
+
+/// No message moves for so long within a round: the round failed.
+const NO_PROGRESS: Duration = Duration::from_secs(8);
+
+/// What a server needs to know.
+pub struct ServerConfig {
+    /// Where to listen.
+    pub bind: SocketAddr,
+    /// Who may come in.
+    pub token: Token,
+    /// What a client may ask for.
+    pub limits: Limits,
+    /// End after the first client.
+    pub once: bool,
+}
+
+/// Serves until the process is told to stop, or after one client.
+/// `ready` is called with the address that is listened on; `log` gets a line per client.
+///
+/// # Errors
+/// When the address cannot be listened on, or (with `once`) the one client failed.
+pub async fn serve(
+    device: Device,
+    facts: ServerFacts,
+    config: ServerConfig,
+    ready: impl FnOnce(SocketAddr),
+    log: impl Fn(&str),
+) -> Result<(), ControlError> {
+    let listen = |source| ControlError::Listen { address: config.bind.to_string(), source };
+    let listener = TcpListener::bind(config.bind).await.map_err(listen)?;
+    ready(listener.local_addr().map_err(listen)?);
+    loop {
+        let (stream, peer) = listener.accept().await?;
+        log(&format!("{peer} connected"));
+        let outcome = tokio::select! {
+            outcome = serve_client(stream, &device, &facts, &config) => outcome,
+            never = refuse_others(&listener) => never,
+        };
+        match &outcome {
+            Ok(()) => log(&format!("{peer} is done")),
+            Err(error) => log(&format!("{peer}: {error}")),
+        }
+        let stranger = matches!(outcome, Err(ControlError::Refused(_)));
+        if config.once && !stranger {
+            return outcome;
+        }
+    }
+}
+
+/// Tells everybody who comes while a client is served that it is not their turn.
+async fn refuse_others(listener: &TcpListener) -> Result<(), ControlError> {
+    loop {
+        let (mut stream, _) = listener.accept().await?;
+        let why = "it serves another client at the moment; try again when that one is done".to_owned();
+        let _ = tokio::time::timeout(HELLO_DEADLINE, send(&mut stream, &Reply::Refused { why })).await;
+    }
+}
+
+async fn serve_client(stream: TcpStream, device: &Device, facts: &ServerFacts, config: &ServerConfig) -> Result<(), ControlError> {
+    let mut peer = Connection::new(stream)?;
+    let hello = peer.next_within(HELLO_DEADLINE, "the client's token").await?;
+    if let Err(why) = admit(&hello, &config.token) {
+        peer.send(&Reply::Refused { why: why.clone() }, HELLO_DEADLINE).await?;
+        return Err(ControlError::Refused(why));
+    }
+    peer.send(&Reply::Welcome(facts.clone()), HELLO_DEADLINE).await?;
+    let mut client = Client { device, limits: &config.limits, runs: BTreeMap::new(), usage: Usage::default(), round: None };
+    let outcome = client.converse(&mut peer).await;
+    client.close_all().await;
+    if let Err(error) = &outcome
+        && !matches!(error, ControlError::Closed | ControlError::Peer(_))
+    {
+        let _ = peer.send(&Reply::Failed { why: error.to_string() }, HELLO_DEADLINE).await;
+    }
+    outcome
+}
+
+fn admit(hello: &Request, token: &Token) -> Result<(), String> {
+    match hello {
+        Request::Hello { protocol, .. } if *protocol != PROTOCOL_VERSION => Err(format!(
+            "it speaks version {PROTOCOL_VERSION} of the protocol, the client version {protocol}; use the same rdmascope on both sides"
+        )),
+        Request::Hello { token: shown, .. } if token.matches(shown) => Ok(()),
+        Request::Hello { .. } => Err("the token is not the one that it printed".to_owned()),
+        _ => Err("the first message was no greeting".to_owned()),
+    }
+}
+
+/// One run as the server sees it.
+struct ServedRun {
+    worker: Worker,
+    bytes: u64,
+}
+
+/// A round that this side is in: the run's number, how to end it, and its result once there is one.
+struct PendingRound {
+    run: u32,
+    abort: Arc<AtomicBool>,
+    result: JoinHandle<RoundOutcome>,
+}
+
+struct Client<'a> {
+    device: &'a Device,
+    limits: &'a Limits,
+    runs: BTreeMap<u32, ServedRun>,
+    usage: Usage,
+    round: Option<PendingRound>,
+}
+
+impl Client<'_> {
+    async fn converse(&mut self, peer: &mut Connection<Request>) -> Result<(), ControlError> {
+        loop {
+            let request = tokio::select! {
+                request = peer.next_within(IDLE_DEADLINE, "the client's next message") => request?,
+                error = failure_of(&mut self.round) => return Err(error),
+            };
+            let reply = match request {
+                Request::Open { run, params, cpu, client } => self.open(run, *params, cpu, client).await?,
+                Request::Round { run, index, samples } => self.start_round(run, index, samples)?,
+                Request::Collect { run } => self.collect(run).await?,
+                Request::Close { run } => {
+                    self.close(run).await?;
+                    Reply::Closed
+                }
+                Request::Abort { why } => return Err(ControlError::Peer(why)),
+                Request::Bye => return Ok(()),
+                Request::Hello { .. } => return Err(ControlError::Unexpected { got: "Hello".to_owned(), expected: "a request" }),
+            };
+            peer.send(&reply, HELLO_DEADLINE).await?;
+        }
+    }
+
+    async fn open(&mut self, run: u32, params: Params, cpu: Option<u32>, client: PeerInfo) -> Result<Reply, ControlError> {
+        if self.runs.contains_key(&run) {
+            return Err(ControlError::Request(format!("run {run} is open already")));
+        }
+        let bytes = self.limits.admit(&self.usage, &params).map_err(ControlError::Request)?;
+        let device = self.device.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let mut endpoint = Endpoint::create(&device, &params, Role::Server)?;
+            let local = endpoint.local();
+            endpoint.connect(&client)?;
+            let worker = Worker::spawn(endpoint, WorkerConfig { cpu, priority: None })?;
+            Ok::<_, RunnerError>((worker, local))
+        });
+        let (worker, local) = joined(made.await)?.map_err(|error| ControlError::Request(chain(&error)))?;
+        let tid = worker.tid();
+        self.usage.add(bytes);
+        self.runs.insert(run, ServedRun { worker, bytes });
+        Ok(Reply::Opened { server: local, tid })
+    }
+
+    fn start_round(&mut self, run: u32, index: u32, samples: u64) -> Result<Reply, ControlError> {
+        if self.round.is_some() {
+            return Err(ControlError::Request("the last round was not collected yet".to_owned()));
+        }
+        let served = self.runs.get(&run).ok_or_else(|| not_open(run))?;
+        let abort = Arc::new(AtomicBool::new(false));
+        let spec =
+            RoundSpec { index, samples, record: false, max_time: Duration::MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&abort) };
+        let result = tokio::spawn(served.worker.round(spec).done());
+        self.round = Some(PendingRound { run, abort, result });
+        Ok(Reply::RoundStarted)
+    }
+
+    async fn collect(&mut self, run: u32) -> Result<Reply, ControlError> {
+        match self.round.take() {
+            Some(round) if round.run == run => {
+                // The client is done, perhaps before its count: nothing more will come.
+                round.abort.store(true, Ordering::Relaxed);
+                let result = joined(round.result.await)?.map_err(|failure| ControlError::Request(chain(&failure.error)))?;
+                Ok(Reply::RoundDone { stats: result.stats })
+            }
+            _ => Err(ControlError::Request(format!("run {run} has no round to collect"))),
+        }
+    }
+
+    async fn close(&mut self, run: u32) -> Result<(), ControlError> {
+        let served = self.runs.remove(&run).ok_or_else(|| not_open(run))?;
+        self.usage.remove(served.bytes);
+        stop(served).await
+    }
+
+    /// Ends whatever still runs: a client that went away leaves nothing behind.
+    async fn close_all(&mut self) {
+        if let Some(round) = self.round.take() {
+            round.abort.store(true, Ordering::Relaxed);
+        }
+        for (_, served) in std::mem::take(&mut self.runs) {
+            let _ = stop(served).await;
+        }
+    }
+}
+
+/// Waits for the running round to fail; for ever when there is none or when it ends well (its result is kept for `Collect`).
+async fn failure_of(round: &mut Option<PendingRound>) -> ControlError {
+    let Some(pending) = round else { return std::future::pending().await };
+    let result = (&mut pending.result).await;
+    match result {
+        Ok(Err(failure)) => ControlError::Request(chain(&failure.error)),
+        Err(error) => ControlError::Io(std::io::Error::other(error)),
+        Ok(Ok(done)) => {
+            pending.result = tokio::spawn(async move { Ok(done) });
+            std::future::pending().await
+        }
+    }
+}
+
+async fn stop(served: ServedRun) -> Result<(), ControlError> {
+    joined(tokio::task::spawn_blocking(move || drop(served.worker.stop())).await)
+}
+
+fn not_open(run: u32) -> ControlError {
+    ControlError::Request(format!("run {run} is not open"))
+}
+
+fn joined<T>(result: Result<T, tokio::task::JoinError>) -> Result<T, ControlError> {
+    result.map_err(|error| ControlError::Io(std::io::Error::other(error)))
+}
+
+/// An error with its sources, in one line.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        source = inner.source();
+    }
+    text
+}

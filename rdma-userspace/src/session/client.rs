@@ -1,0 +1,336 @@
+//! The client's way through a session: agree, open the runs of an operation, warm up, interleave the rounds, record, close.
+use super::observer::{Harvest, Observer};
+use super::peer::Peer;
+use super::placement::{self, Cpus};
+use super::progress::Progress;
+use super::recording::Recording;
+use super::schedule::{self, Rounds};
+use super::{Options, SessionError, facts};
+use crate::runner::{
+    Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
+    Worker, WorkerConfig,
+};
+use crate::system::stat::machine_busy_ns;
+use crate::verbs::{Device, GidPair, choose_pair, gid_table};
+use analysis::capture::Sample;
+use analysis::capture::manifest::{Outcome, Round};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// No completion for so long within a round: the round failed.
+const NO_PROGRESS: Duration = Duration::from_secs(5);
+/// A round ends with the operation that ends later than this, however many samples are missing; twice what rounds are planned for.
+const ROUND_TIME_MAX: Duration = Duration::from_secs(4);
+/// Samples of one warm-up block.
+const WARM_UP_SAMPLES: u64 = 200;
+/// After a failure on this side the peer gets so long to tell its part of the story.
+const PEER_STORY: Duration = Duration::from_millis(500);
+
+/// Runs all operations of a session.
+///
+/// # Errors
+/// What ended it early. The captures are closed and valid all the same.
+pub async fn run(options: Options) -> Result<(), SessionError> {
+    let mut progress = Progress::new(options.quiet, options.progress_json.as_deref())
+        .map_err(|source| SessionError::System { what: "opening the progress file".to_owned(), source })?;
+    let combinations = combinations(&options, &mut progress)?;
+    let device = facts::open_device(options.device.as_deref(), options.port)?;
+    let mut peer = Peer::reach(&options.target, device.name(), options.port).await?;
+    let outcome = match Session::new(options, device, &peer, &mut progress) {
+        Ok(mut session) => session.all(&combinations, &mut peer, &mut progress).await,
+        Err(error) => Err(error),
+    };
+    peer.leave(outcome.as_ref().err()).await;
+    outcome
+}
+
+/// Which operation runs in which modes. What an operation cannot do is refused when it was asked for alone, and skipped by name otherwise.
+fn combinations(options: &Options, progress: &mut Progress) -> Result<Vec<(OpKind, Vec<Mode>)>, SessionError> {
+    let alone = options.ops.len() * options.modes.len() == 1;
+    let mut all = Vec::new();
+    for &op in &options.ops {
+        let mut modes = Vec::new();
+        for &mode in &options.modes {
+            match params(options, op, mode).check() {
+                Ok(()) => modes.push(mode),
+                Err(error) if alone || !matches!(error, RunnerError::Refused { .. }) => return Err(error.into()),
+                Err(error) => progress.say("skipped", &error.to_string()),
+            }
+        }
+        if !modes.is_empty() {
+            all.push((op, modes));
+        }
+    }
+    Ok(all)
+}
+
+/// Parameters of a run, as far as the options decide them.
+fn params(options: &Options, op: OpKind, mode: Mode) -> Params {
+    Params {
+        server_mode: options.server_mode.unwrap_or(mode),
+        port: options.port,
+        comp_vector: options.comp_vector,
+        ..Params::new(op, mode, options.size_bytes)
+    }
+}
+
+/// One run while it is open.
+struct OpenRun {
+    index: u32,
+    op: OpKind,
+    mode: Mode,
+    qpn: u32,
+    worker: Worker,
+    recording: Recording,
+    sample: Duration,
+}
+
+impl OpenRun {
+    fn name(&self) -> String {
+        format!("{} {}", self.op, self.mode)
+    }
+}
+
+struct Session {
+    options: Options,
+    device: Device,
+    gids: GidPair,
+    cpus: Cpus,
+    observer: Observer,
+    abort: Arc<AtomicBool>,
+    interrupted: Arc<Notify>,
+    stopped: Arc<AtomicBool>,
+    next_run: u32,
+}
+
+impl Session {
+    fn new(options: Options, device: Device, peer: &Peer, progress: &mut Progress) -> Result<Session, SessionError> {
+        let same_kernel = crate::system::host::host().boot_id == peer.facts.boot_id;
+        let gids =
+            choose_pair(&gid_table(&device, options.port)?, &peer.facts.gids, same_kernel, options.gid_index, options.server_gid_index)?;
+        progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
+        let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
+        progress.say("agree", &cpus.to_string());
+        let observer = Observer::new(options.level);
+        progress.say("probes", &observer.summary());
+        let (interrupted, stopped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let (notify, flag) = (Arc::clone(&interrupted), Arc::clone(&stopped));
+        tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                flag.store(true, Ordering::Relaxed);
+                notify.notify_one();
+            }
+        });
+        let abort = Arc::new(AtomicBool::new(false));
+        Ok(Session { options, device, gids, cpus, observer, abort, interrupted, stopped, next_run: 0 })
+    }
+
+    async fn all(&mut self, combinations: &[(OpKind, Vec<Mode>)], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
+        let total = combinations.len() as u64;
+        for (done, (op, modes)) in combinations.iter().enumerate() {
+            progress.step("operation", &op.to_string(), done as u64 + 1, total);
+            let mut runs = Vec::new();
+            let outcome = self.operation(*op, modes, &mut runs, peer, progress).await;
+            self.close(runs, peer, &outcome).await;
+            outcome?;
+        }
+        progress.say("done", &format!("{} runs recorded", self.next_run));
+        Ok(())
+    }
+
+    async fn operation(
+        &mut self,
+        op: OpKind,
+        modes: &[Mode],
+        runs: &mut Vec<OpenRun>,
+        peer: &mut Peer,
+        progress: &mut Progress,
+    ) -> Result<(), SessionError> {
+        for &mode in modes {
+            let run = self.open(op, mode, peer).await?;
+            runs.push(run);
+        }
+        for run in runs.iter_mut() {
+            progress.say("warm-up", &run.name());
+            self.warm_up(run, peer).await?;
+        }
+        let slowest = runs.iter().map(|run| run.sample).max().unwrap_or_default();
+        let rounds = schedule::spread(self.options.samples, slowest);
+        self.rounds(rounds, runs, peer, progress).await
+    }
+
+    async fn rounds(&mut self, rounds: Rounds, runs: &mut [OpenRun], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
+        let steps = schedule::steps(rounds.count, self.observer.can_trace());
+        let total = (steps.len() * runs.len()) as u64;
+        let mut done = 0;
+        for step in steps {
+            self.observer.set(step.traced)?;
+            let mut order: Vec<&mut OpenRun> = runs.iter_mut().collect();
+            if step.reversed {
+                order.reverse();
+            }
+            for run in order {
+                done += 1;
+                let kind = if step.traced { "traced" } else { "untraced" };
+                progress.step("round", &format!("{}, {} samples, {kind}", run.name(), rounds.samples_each), done, total);
+                let kind = RoundKind { traced: step.traced, warmup: false };
+                self.round(run, rounds.samples_each, kind, peer).await?;
+            }
+        }
+        Ok(self.observer.set(false)?)
+    }
+
+    async fn open(&mut self, op: OpKind, mode: Mode, peer: &mut Peer) -> Result<OpenRun, SessionError> {
+        let index = self.next_run;
+        let params = Params { gid_index: self.gids.local.index, ..params(&self.options, op, mode) };
+        let mut endpoint = Endpoint::create(&self.device, &params, Role::Client)?;
+        let theirs = Params { gid_index: self.gids.remote.index, comp_vector: 0, port: peer.facts.port, ..params.clone() };
+        let remote = peer.open(index, theirs, self.cpus.server, endpoint.local()).await?;
+        endpoint.connect(&remote)?;
+        let mut manifest = facts::manifest(&self.options, &self.device, &self.gids, &endpoint, index, peer);
+        let (cq_handle, qpn) = (endpoint.cq_handle(), endpoint.qpn());
+        let worker = Worker::spawn(endpoint, WorkerConfig { cpu: self.cpus.client, priority: None })?;
+        self.observer.track(std::process::id(), worker.tid(), qpn)?;
+        let identity = facts::Identity { tid: worker.tid(), cq_handle, qpn, peer_qpn: remote.qpn };
+        manifest.placement = facts::placement(&self.device, &self.options, &self.cpus, identity);
+        manifest.plan = self.observer.plan();
+        manifest.clock_check = self.observer.clock_check();
+        manifest.notes.extend(self.observer.note());
+        let name = analysis::capture::run_dir_name(&facts::host_name(), index, op.name(), mode.name());
+        let recording = Recording::begin(&self.options.out.join(name), manifest)?;
+        self.next_run += 1;
+        Ok(OpenRun { index, op, mode, qpn, worker, recording, sample: Duration::ZERO })
+    }
+
+    /// Blocks of samples until two in a row agree.
+    async fn warm_up(&mut self, run: &mut OpenRun, peer: &mut Peer) -> Result<(), SessionError> {
+        let mut warmup = Warmup::new(self.options.warm_up_max);
+        loop {
+            let kind = RoundKind { traced: false, warmup: true };
+            let samples = self.round(run, WARM_UP_SAMPLES, kind, peer).await?;
+            let Some(median_ns) = median_ns(&samples) else { continue };
+            run.sample = run.sample.max(Duration::from_nanos(median_ns));
+            match warmup.block(median_ns) {
+                WarmupStep::Again => {}
+                WarmupStep::Settled => {
+                    run.sample = Duration::from_nanos(median_ns);
+                    return Ok(());
+                }
+                WarmupStep::Unstable { before_ns, last_ns } => {
+                    return Err(SessionError::Unstable {
+                        op: run.op.to_string(),
+                        mode: run.mode.to_string(),
+                        limit: self.options.warm_up_max,
+                        seen: format!("medians of its last two blocks: {} us and {} us", before_ns / 1000, last_ns / 1000),
+                    });
+                }
+            }
+        }
+    }
+
+    /// One round on both sides, recorded. Whatever happens, the samples that were made are kept.
+    async fn round(&mut self, run: &mut OpenRun, samples: u64, kind: RoundKind, peer: &mut Peer) -> Result<Vec<Sample>, SessionError> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(SessionError::Interrupted);
+        }
+        let index = run.recording.next_round();
+        peer.start_round(run.index, index, samples).await?;
+        let busy_before = machine_busy_ns();
+        let outcome = self.measured(run, index, samples, peer).await;
+        let busy_ns = busy_before.zip(machine_busy_ns()).map(|(before, after)| after.saturating_sub(before));
+        let harvest = if kind.traced { self.observer.harvest()? } else { Harvest::default() };
+        let (samples, stats, failure) = match outcome {
+            Ok(result) => (result.samples, result.stats, None),
+            Err((samples, stats, error)) => (samples, stats, Some(error)),
+        };
+        let server = match &failure {
+            None => Some(peer.collect(run.index).await?),
+            Some(_) => None,
+        };
+        let mut round = Round {
+            index,
+            traced: kind.traced,
+            warmup: kind.warmup,
+            server_cpu_ns: server.map(|it| it.thread_cpu_ns),
+            machine_busy_ns: busy_ns,
+            ..Round::default()
+        };
+        stats.fill(&mut round);
+        run.recording.round(round, &samples, harvest)?;
+        failure.map_or(Ok(samples), Err)
+    }
+
+    /// The measured part: this side's thread runs while the control plane only listens for a failure of the peer and for Ctrl-C.
+    async fn measured(&mut self, run: &OpenRun, index: u32, samples: u64, peer: &mut Peer) -> Result<RoundResult, Cut> {
+        self.abort.store(false, Ordering::Relaxed);
+        let spec =
+            RoundSpec { index, samples, record: true, max_time: ROUND_TIME_MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&self.abort) };
+        let round = run.worker.round(spec).done();
+        tokio::pin!(round);
+        let stop = tokio::select! {
+            outcome = &mut round => return with_peers_story(outcome, peer).await,
+            failure = peer.failure() => failure,
+            () = self.interrupted.notified() => SessionError::Interrupted,
+        };
+        self.abort.store(true, Ordering::Relaxed);
+        match round.await {
+            Ok(result) => Err((result.samples, result.stats, stop)),
+            Err(failure) => Err((failure.samples, failure.stats, stop)),
+        }
+    }
+
+    async fn close(&mut self, runs: Vec<OpenRun>, peer: &mut Peer, outcome: &Result<(), SessionError>) {
+        let _ = self.observer.set(false);
+        let state = match outcome {
+            Ok(()) => Outcome::Complete,
+            Err(SessionError::Interrupted) => Outcome::Interrupted,
+            Err(error @ SessionError::Unstable { .. }) => Outcome::Unstable(error.to_string()),
+            Err(error) => Outcome::Failed(crate::control::server::chain(error)),
+        };
+        let plan = self.observer.plan();
+        for mut run in runs {
+            self.observer.untrack(run.worker.tid(), run.qpn);
+            run.recording.refresh_plan(&plan);
+            let (worker, index) = (run.worker, run.index);
+            let _ = tokio::task::spawn_blocking(move || drop(worker.stop())).await;
+            if outcome.is_ok() {
+                let _ = peer.close(index).await;
+            }
+            if let Err(error) = run.recording.end(state.clone()) {
+                eprintln!("rdmascope: {error}");
+            }
+        }
+    }
+}
+
+/// A round that was cut off: what there was until then, and why.
+type Cut = (Vec<Sample>, RoundStats, SessionError);
+
+/// What a round is for.
+#[derive(Clone, Copy)]
+struct RoundKind {
+    traced: bool,
+    warmup: bool,
+}
+
+/// A round that failed here often failed because of the other side: waits a moment for what the peer has to say.
+async fn with_peers_story(outcome: RoundOutcome, peer: &mut Peer) -> Result<RoundResult, Cut> {
+    let failure = match outcome {
+        Ok(result) => return Ok(result),
+        Err(failure) => failure,
+    };
+    let RoundFailure { error, samples, stats } = *failure;
+    let error = match tokio::time::timeout(PEER_STORY, peer.failure()).await {
+        Ok(story) => SessionError::BothSides { here: Box::new(error), there: story.to_string() },
+        Err(_) => error.into(),
+    };
+    Err((samples, stats, error))
+}
+
+fn median_ns(samples: &[Sample]) -> Option<u64> {
+    let mut latencies: Vec<u64> = samples.iter().filter_map(Sample::latency_ns).collect();
+    latencies.sort_unstable();
+    latencies.get(latencies.len() / 2).copied()
+}

@@ -1,0 +1,166 @@
+//! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
+//! Where they cannot be had, the session goes on without them and says which stages are missing and why.
+use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
+use analysis::capture::manifest::{ClockCheck, LossRow, PlanRow};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What one traced round gave.
+#[derive(Debug, Default)]
+pub struct Harvest {
+    /// Raw records, back to back, in ring order.
+    pub records: Vec<u8>,
+    /// Hits per hook within the round.
+    pub hits: Vec<(String, u64)>,
+    /// Records by kind within the round.
+    pub losses: Vec<LossRow>,
+    /// Hits that the kernel dropped; `None`: this kernel does not tell.
+    pub missed: Option<u64>,
+}
+
+/// The probes, or the reason why there are none.
+pub struct Observer {
+    level: Level,
+    probes: Result<Probes, String>,
+    attached: bool,
+    hits: BTreeMap<&'static str, u64>,
+    losses: Losses,
+}
+
+impl Observer {
+    /// Loads what `level` needs. Never fails: without probes a session still measures.
+    pub fn new(level: Level) -> Observer {
+        let probes = match level {
+            Level::None => Err("level none, so no probes were asked for".to_owned()),
+            level => load(level),
+        };
+        Observer { level, probes, attached: false, hits: BTreeMap::new(), losses: Losses::default() }
+    }
+
+    /// Is there anything to attach?
+    pub fn can_trace(&self) -> bool {
+        self.probes.is_ok()
+    }
+
+    /// What the user should know before the run.
+    pub fn summary(&self) -> String {
+        match &self.probes {
+            Ok(_) => {
+                let plan = self.plan();
+                let absent = plan.iter().filter(|row| row.symbol.is_none()).count();
+                format!("level {}: {} hooks on this kernel, {absent} absent (the report has the plan)", self.level, plan.len() - absent)
+            }
+            Err(why) => format!("none, so every stage inside the kernel is absent: {why}"),
+        }
+    }
+
+    /// A sentence for the manifest where there are no probes.
+    pub fn note(&self) -> Option<String> {
+        self.probes.as_ref().err().map(|why| format!("no probes: {why}; every stage inside the kernel is absent"))
+    }
+
+    /// The plan as the manifest carries it; the hits are counted by the recording.
+    pub fn plan(&self) -> Vec<PlanRow> {
+        let hooks = self.probes.as_ref().ok().and_then(|probes| probes.hooks().ok()).unwrap_or_default();
+        hooks.iter().map(plan_row).collect()
+    }
+
+    /// Proof that the probes' clock is ours.
+    pub fn clock_check(&self) -> Option<ClockCheck> {
+        let check = self.probes.as_ref().ok()?.clock_check();
+        Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns })
+    }
+
+    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair.
+    ///
+    /// # Errors
+    /// When a set of the probes is full.
+    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32) -> Result<(), ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(()) };
+        probes.track_tgid(tgid)?;
+        probes.track_pid(tid)?;
+        probes.track_qpn(qpn)
+    }
+
+    /// Stops recording a thread and a queue pair. What was not recorded does not matter.
+    pub fn untrack(&mut self, tid: u32, qpn: u32) {
+        if let Ok(probes) = &mut self.probes {
+            let _ = probes.untrack_pid(tid);
+            let _ = probes.untrack_qpn(qpn);
+        }
+    }
+
+    /// Attaches the probes, or drops every link.
+    ///
+    /// # Errors
+    /// When not one hook attaches.
+    pub fn set(&mut self, traced: bool) -> Result<(), ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(()) };
+        if traced == self.attached {
+            return Ok(());
+        }
+        if traced {
+            probes.attach()?;
+        } else {
+            probes.detach();
+        }
+        self.attached = traced;
+        // What happened outside of a round belongs to none.
+        self.harvest().map(drop)
+    }
+
+    /// What has come since the last time.
+    ///
+    /// # Errors
+    /// When the counters cannot be read.
+    pub fn harvest(&mut self) -> Result<Harvest, ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(Harvest::default()) };
+        let mut records = Vec::new();
+        probes.drain(|record| records.extend_from_slice(record));
+        let hits: BTreeMap<&'static str, u64> = probes.hits()?.into_iter().collect();
+        let losses = probes.losses()?;
+        let harvest = Harvest {
+            records,
+            hits: hits.iter().map(|(hook, now)| ((*hook).to_owned(), now - self.hits.get(hook).copied().unwrap_or(0).min(*now))).collect(),
+            losses: since(&losses, &self.losses),
+            missed: losses.missed_probes,
+        };
+        self.hits = hits;
+        self.losses = losses;
+        Ok(harvest)
+    }
+}
+
+fn load(level: Level) -> Result<Probes, String> {
+    let plan = Plan::for_kernel(Path::new("/"), level).map_err(|error| crate::control::server::chain(&error))?;
+    Probes::load(&plan, &Config::default()).map_err(|error| crate::control::server::chain(&error))
+}
+
+/// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.
+fn plan_row(hook: &HookState) -> PlanRow {
+    let planned = &hook.planned;
+    PlanRow {
+        hook: planned.hook.to_owned(),
+        kind: planned.kind.name().to_owned(),
+        symbol: planned.symbol.clone(),
+        program: planned.program.symbol().to_owned(),
+        gives: planned.gives.iter().map(|kind| kind.name().to_owned()).collect(),
+        reason: planned.reason.clone(),
+        attached: hook.attached,
+        hits: planned.symbol.as_ref().map(|_| 0),
+        silence: planned.silence.map(str::to_owned),
+    }
+}
+
+fn since(now: &Losses, before: &Losses) -> Vec<LossRow> {
+    let row = |kind: &crate::probes::KindLoss| {
+        let old = before.of(kind.kind);
+        LossRow {
+            kind: kind.kind.name().to_owned(),
+            attempted: kind.attempted.saturating_sub(old.attempted),
+            delivered: kind.delivered.saturating_sub(old.delivered),
+            lost: kind.lost.saturating_sub(old.lost),
+        }
+    };
+    now.kinds.iter().map(row).filter(|row| row.attempted + row.delivered > 0).collect()
+}

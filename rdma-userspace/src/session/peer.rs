@@ -1,0 +1,199 @@
+//! The server as the client sees it: requests and their answers, and for `--loopback` the process itself.
+use super::{SessionError, Target};
+use crate::control::connection::Connection;
+use crate::control::message::{Reply, Request, ServerFacts};
+use crate::control::token::Token;
+use crate::control::{ANSWER_DEADLINE, ControlError, DEFAULT_PORT, PROTOCOL_VERSION};
+use crate::runner::{Params, PeerInfo, RoundStats};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+/// Longest wait for a TCP connection.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// Longest wait for the loopback server to say where it listens.
+const LOOPBACK_DEADLINE: Duration = Duration::from_secs(20);
+
+/// A server that welcomed us.
+pub struct Peer {
+    connection: Connection<Reply>,
+    /// What it told about itself.
+    pub facts: ServerFacts,
+    child: Option<Child>,
+}
+
+/// What a server tells its parent, on one line of its standard output.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct Announcement {
+    /// Where it listens.
+    pub address: std::net::SocketAddr,
+    /// Its token.
+    pub token: String,
+}
+
+impl Peer {
+    /// Connects to the server of `target`, starting it first for a loopback session.
+    ///
+    /// # Errors
+    /// When nobody answers in time, or the server refuses.
+    pub async fn reach(target: &Target, device: &str, port: u8) -> Result<Peer, SessionError> {
+        let (address, token, child) = match target {
+            Target::Host { address, token } => (with_port(address), token.clone(), None),
+            Target::Loopback => {
+                let (announcement, child) = start_server(device, port).await?;
+                (announcement.address.to_string(), Token::parse(&announcement.token, "the server process")?, Some(child))
+            }
+        };
+        let connect = |source| ControlError::Connect { address: address.clone(), source };
+        let stream = tokio::time::timeout(CONNECT_DEADLINE, TcpStream::connect(&address))
+            .await
+            .map_err(|_| connect(std::io::Error::from(std::io::ErrorKind::TimedOut)))?
+            .map_err(connect)?;
+        let mut connection = Connection::new(stream)?;
+        let hello = Request::Hello {
+            protocol: PROTOCOL_VERSION,
+            token: token.reveal().to_owned(),
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        connection.send(&hello, ANSWER_DEADLINE).await?;
+        match connection.next_within(ANSWER_DEADLINE, "the server's welcome").await? {
+            Reply::Welcome(facts) => Ok(Peer { connection, facts, child }),
+            Reply::Refused { why } => Err(ControlError::Refused(why).into()),
+            other => Err(unexpected(&other, "a welcome")),
+        }
+    }
+
+    async fn ask(&mut self, request: &Request, what: &'static str) -> Result<Reply, SessionError> {
+        self.connection.send(request, ANSWER_DEADLINE).await?;
+        match self.connection.next_within(ANSWER_DEADLINE, what).await? {
+            Reply::Failed { why } => Err(ControlError::Peer(why).into()),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Makes the server's end of a run.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn open(&mut self, run: u32, params: Params, cpu: Option<u32>, client: PeerInfo) -> Result<PeerInfo, SessionError> {
+        match self.ask(&Request::Open { run, params: Box::new(params), cpu, client }, "the server's queue pair").await? {
+            Reply::Opened { server, .. } => Ok(server),
+            other => Err(unexpected(&other, "the server's queue pair")),
+        }
+    }
+
+    /// Puts the server's thread into a round.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn start_round(&mut self, run: u32, index: u32, samples: u64) -> Result<(), SessionError> {
+        match self.ask(&Request::Round { run, index, samples }, "the server's start of a round").await? {
+            Reply::RoundStarted => Ok(()),
+            other => Err(unexpected(&other, "the start of a round")),
+        }
+    }
+
+    /// The counters of the server's round, after this side's is over.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn collect(&mut self, run: u32) -> Result<RoundStats, SessionError> {
+        match self.ask(&Request::Collect { run }, "the server's end of a round").await? {
+            Reply::RoundDone { stats } => Ok(stats),
+            other => Err(unexpected(&other, "the end of a round")),
+        }
+    }
+
+    /// Takes the server's end of a run down.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn close(&mut self, run: u32) -> Result<(), SessionError> {
+        match self.ask(&Request::Close { run }, "the server to close a run").await? {
+            Reply::Closed => Ok(()),
+            other => Err(unexpected(&other, "the close of a run")),
+        }
+    }
+
+    /// Waits until the server says something that nobody asked for: it failed, or it is gone. Can be dropped and called again.
+    pub async fn failure(&mut self) -> SessionError {
+        match self.connection.next().await {
+            Ok(Reply::Failed { why }) => ControlError::Peer(why).into(),
+            Ok(other) => unexpected(&other, "silence within a round"),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Says goodbye (or why not), and waits for a loopback server to end.
+    pub async fn leave(mut self, failure: Option<&SessionError>) {
+        let last = match failure {
+            None => Request::Bye,
+            Some(error) => Request::Abort { why: crate::control::server::chain(error) },
+        };
+        let _ = self.connection.send(&last, Duration::from_secs(2)).await;
+        drop(self.connection);
+        if let Some(mut child) = self.child
+            && tokio::time::timeout(Duration::from_secs(5), child.wait()).await.is_err()
+        {
+            let _ = child.kill().await;
+        }
+    }
+}
+
+fn unexpected(got: &Reply, expected: &'static str) -> SessionError {
+    ControlError::Unexpected { got: got.name().to_owned(), expected }.into()
+}
+
+/// `host` → `host:DEFAULT_PORT`; a port that is there stays. An IPv6 address with a port is written `[address]:port`.
+fn with_port(address: &str) -> String {
+    if address.parse::<std::net::Ipv6Addr>().is_ok() {
+        return format!("[{address}]:{DEFAULT_PORT}");
+    }
+    match address.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => address.to_owned(),
+        _ => format!("{address}:{DEFAULT_PORT}"),
+    }
+}
+
+async fn start_server(device: &str, port: u8) -> Result<(Announcement, Child), SessionError> {
+    let failed = |error: std::io::Error| SessionError::Loopback(error.to_string());
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut child = Command::new(program)
+        .args(["serve", "--once", "--bind", "127.0.0.1:0", "--announce", "--device", device, "--port", &port.to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(failed)?;
+    let stdout = child.stdout.take().ok_or_else(|| SessionError::Loopback("it has no output".to_owned()))?;
+    let mut line = String::new();
+    let read = tokio::time::timeout(LOOPBACK_DEADLINE, BufReader::new(stdout).read_line(&mut line)).await;
+    match read {
+        Ok(Ok(bytes)) if bytes > 0 => {}
+        Ok(Ok(_)) => return Err(SessionError::Loopback("it ended before it listened; its own message is above".to_owned())),
+        Ok(Err(error)) => return Err(failed(error)),
+        Err(_) => return Err(SessionError::Loopback(format!("it did not listen within {} s", LOOPBACK_DEADLINE.as_secs()))),
+    }
+    let announcement = serde_json::from_str(&line).map_err(|error| SessionError::Loopback(error.to_string()))?;
+    Ok((announcement, child))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_port_is_added_only_where_there_is_none() {
+        for (given, expected) in [
+            ("host", "host:18600"),
+            ("host:7", "host:7"),
+            ("192.0.2.1", "192.0.2.1:18600"),
+            ("2001:db8::1", "[2001:db8::1]:18600"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+        ] {
+            assert_eq!(with_port(given), expected);
+        }
+    }
+}
