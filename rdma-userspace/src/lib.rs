@@ -2,3 +2,4 @@
 
 pub mod kernel;
 pub mod probes;
+pub mod trace;
