@@ -9,4 +9,5 @@ pub mod runner;
 pub mod session;
 pub mod soft_roce;
 pub mod system;
+pub mod trace;
 pub mod verbs;

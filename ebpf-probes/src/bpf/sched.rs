@@ -1,6 +1,9 @@
 //! The scheduler: a tracked thread is woken, becomes runnable, gets or leaves a CPU, moves.
 
+use core::mem::offset_of;
+
 use aya_ebpf::EbpfContext;
+use aya_ebpf::helpers::generated::bpf_get_current_comm;
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 use ebpf_probes::config::NONE;
@@ -50,10 +53,26 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
     }
     let ts_ns = now_ns();
     let preempted = u32::from(ctx.arg::<u64>(0) & 0xff != 0);
-    let prev_comm = ctx.command().unwrap_or_default();
-    hit.emit_at(ts_ns, Kind::SchedSwitch, Switch { prev_pid, next_pid, prev_comm, preempted, reserved: 0 });
+    let mut prev_comm = [0_u64; 2];
+    // SAFETY: the helper writes at most the given size, zero padded.
+    unsafe { bpf_get_current_comm(prev_comm.as_mut_ptr().cast(), size_of_val(&prev_comm) as u32) };
+    hit.emit_at(ts_ns, Kind::SchedSwitch, WideSwitch { prev_pid, next_pid, prev_comm, preempted, reserved: 0 });
     0
 }
+
+/// [`Switch`] with its name as words: bytes would be copied one by one.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct WideSwitch {
+    prev_pid: u32,
+    next_pid: u32,
+    prev_comm: [u64; 2],
+    preempted: u32,
+    reserved: u32,
+}
+const _: () = assert!(size_of::<WideSwitch>() == size_of::<Switch>());
+const _: () = assert!(offset_of!(WideSwitch, prev_comm) == offset_of!(Switch, prev_comm));
+const _: () = assert!(offset_of!(WideSwitch, preempted) == offset_of!(Switch, preempted));
 
 #[inline(always)]
 fn pid_of(task: u64) -> Option<u32> {
