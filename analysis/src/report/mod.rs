@@ -1,0 +1,81 @@
+//! The report: finished numbers as text, JSON and HTML. `rdmascope report` and `rdmascope-report` are both [`run`].
+pub mod json;
+mod runs;
+pub mod text;
+
+use crate::analyse;
+use crate::capture;
+use crate::compare::LOSS_LIMIT;
+use crate::model::Report;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What to do.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A capture, or a folder with captures below it.
+    pub dir: PathBuf,
+    /// Where to write the JSON report.
+    pub json: Option<PathBuf>,
+    /// Folder (or file) of the HTML report.
+    pub html: Option<PathBuf>,
+    /// Print every run in full, not only the summary.
+    pub full_text: bool,
+    /// Colour the text.
+    pub color: bool,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] capture::Error),
+    /// The output cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The terminal (or pipe) went away.
+    #[error("cannot print the report: {0}")]
+    Print(#[source] io::Error),
+    /// An output was asked for that this build cannot make.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// Exit code of a report that is complete but rests on too lossy records.
+pub const EXIT_LOSS: u8 = 3;
+
+/// Analyses, prints to `out`, writes what was asked for. Returns the report and the exit code (0, or 3 for loss over the limit).
+///
+/// # Errors
+/// [`Error`]; nothing is written before the analysis is done.
+pub fn run(options: &Options, out: &mut dyn io::Write) -> Result<(Report, u8), Error> {
+    let report = analyse::report(&options.dir)?;
+    if let Some(path) = &options.json {
+        json::write(&report, path)?;
+    }
+    if options.html.is_some() {
+        return Err(Error::Unsupported("this build has no HTML report yet; use --json".into()));
+    }
+    let text = text::render(&report, options.full_text, options.color);
+    match out.write_all(text.as_bytes()) {
+        // A reader that has seen enough (`| head`) is not a failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        other => other.map_err(Error::Print)?,
+    }
+    let lossy = report.runs.iter().any(|run| run.loss_share > LOSS_LIMIT);
+    Ok((report, if lossy { EXIT_LOSS } else { 0 }))
+}
+
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: path.to_path_buf(), source };
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    std::fs::write(path, bytes).map_err(failed)
+}
