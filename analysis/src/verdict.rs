@@ -1,7 +1,7 @@
 //! Why one sample was slow: its stages against their medians, the stage that grew most, who was in the way, what to try next.
 use crate::capture::Sample;
 use crate::correlate::Outcome;
-use crate::correlate::flags::Flag;
+use crate::correlate::flags::{Flag, Flags};
 use crate::model::{SlowSample, SlowStage};
 use crate::stages::{STAGES, UNATTRIBUTED};
 use crate::units::{ns, percent};
@@ -48,7 +48,7 @@ fn sentence(total_ns: u64, stages: &[SlowStage], outcome: &Outcome) -> String {
         ns(stage.duration_ns as f64),
         ns(total_ns as f64),
         percent(share),
-        advice(&stage.name)
+        advice(&stage.name, flags)
     )
 }
 
@@ -90,8 +90,9 @@ fn culprit(stage: &str, outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn advice(stage: &str) -> &'static str {
+fn advice(stage: &str, flags: Flags) -> &'static str {
     match stage {
+        "wire + peer" if flags.has(Flag::Loopback) => "the peer shares this machine: give its thread a CPU of its own, or look at what it waits for",
         "run queue" | "activation and run queue" => "give the thread a CPU of its own (--cpu) or a real-time priority",
         "idle exit" | "activation" => "hold /dev/cpu_dma_latency at 0, or place the waiter on the CPU that handles the completion",
         "requester workqueue" | "task workqueue" => "leave a CPU free for the kernel workers of rxe",

@@ -17,10 +17,11 @@ pub(super) fn stages(text: &mut String, run: &RunReport, style: Style) {
         count(breakdown.samples),
         share(breakdown.coverage)
     );
-    let mut rows = vec![["stage", "share", "mean", "p50", "p99", "max", "seen in", ""].map(String::from).to_vec()];
+    let mut rows = vec![["stage", "share", "mean", "p50", "p99", "max", "seen in"].map(String::from).to_vec()];
+    let mut bars = vec![String::new()];
     let value = |it: Option<u64>| it.map_or("-".into(), |v| ns(v as f64));
     for stage in &breakdown.stages {
-        let bar = "█".repeat((stage.share.max(0.0) * BAR_CHARS).round() as usize);
+        bars.push("█".repeat((stage.share.max(0.0) * BAR_CHARS).round() as usize));
         rows.push(vec![
             stage.name.clone(),
             share(stage.share),
@@ -29,20 +30,10 @@ pub(super) fn stages(text: &mut String, run: &RunReport, style: Style) {
             value(stage.p99_ns),
             if stage.n == 0 { "-".into() } else { ns(stage.max_ns as f64) },
             count(stage.n),
-            bar,
         ]);
     }
-    let plain = table(&rows, 1);
-    for line in plain.lines() {
-        match line.find('█') {
-            Some(at) => {
-                let (head, bar) = line.split_at(at);
-                let _ = writeln!(text, "{head}{}", style.bar(bar.trim()));
-            }
-            None => {
-                let _ = writeln!(text, "{line}");
-            }
-        }
+    for (line, bar) in table(&rows, 1).lines().zip(&bars) {
+        let _ = if bar.is_empty() { writeln!(text, "{line}") } else { writeln!(text, "{line}  {}", style.bar(bar)) };
     }
     text.push_str(
         "  (mean: over all joined samples, so the means add up; p50, p99, max: over the samples in which the stage was seen.)\n\n",
