@@ -344,7 +344,7 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         gives: gives(kinds),
         reason: "present on this kernel".into(),
         attached: true,
-        hits: None,
+        hits: silence.map(|_| 0),
         silence: silence.map(Into::into),
     };
     let two = scenario == Scenario::TwoGuests;

@@ -3,11 +3,18 @@
 //! Nothing here needs root, an RDMA device or eBPF: a capture made on one machine is analysed on any other.
 //! The way through: [`capture`] (read a folder) → correlate → breakdown → [`model`] (finished numbers) → report, charts, JSON.
 
+pub mod analyse;
+pub mod bootstrap;
+pub mod breakdown;
 pub mod capture;
+pub mod compare;
 pub mod correlate;
 pub mod fixture;
 pub mod model;
-pub mod stages;
-pub mod stats;
 pub mod plots;
 pub mod report;
+pub mod silent;
+pub mod stages;
+pub mod stats;
+pub mod units;
+pub mod verdict;

@@ -1,2 +1,20 @@
-//! Entry point; see docs/architecture.md.
-fn main() {}
+//! `rdmascope-report`: opens captures on any machine, without root, RDMA or eBPF.
+use analysis::report::arguments::{Arguments, EXAMPLES};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Turns captures of rdmascope into a report: latency per operation and mode, where the time of a completion goes, poll
+/// against event, and why the slowest ones were slow. Needs no root, no RDMA device and no eBPF: copy the folder and run it.
+#[derive(Parser)]
+#[command(name = "rdmascope-report", version, after_help = EXAMPLES)]
+struct Cli {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+fn main() -> ExitCode {
+    Cli::parse().arguments.report().unwrap_or_else(|error| {
+        eprintln!("rdmascope-report: {:#}", anyhow::Error::from(error));
+        ExitCode::FAILURE
+    })
+}

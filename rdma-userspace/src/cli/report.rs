@@ -1,20 +1,24 @@
-//! `rdmascope report`
+//! `rdmascope report`: the same as `rdmascope-report`.
+use analysis::report::arguments::{Arguments, EXAMPLES};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Flags of `rdmascope report`.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Capture or folder of captures.
-    dir: std::path::PathBuf,
+    #[command(flatten)]
+    arguments: Arguments,
 }
 
 /// Reports.
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not yet {}", args.dir.display())
+    Ok(args.arguments.report()?)
 }
 
-/// Prints the report over a folder.
-pub fn print(dir: &std::path::Path) -> anyhow::Result<ExitCode> {
-    println!("captures: {}", dir.display());
-    Ok(ExitCode::SUCCESS)
+/// Prints the summary of what a session has recorded.
+pub fn print(out: &Path) -> anyhow::Result<ExitCode> {
+    let code = Arguments::summary(out.to_path_buf()).report()?;
+    println!("\ncaptures: {}   more: rdmascope report {} --text, or --html DIR", out.display(), out.display());
+    Ok(code)
 }

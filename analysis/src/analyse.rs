@@ -1,0 +1,282 @@
+//! One capture into finished numbers: two passes, the latencies first (they set the bands), then the join.
+use crate::bootstrap::{Compare, Side, compare};
+use crate::breakdown::Accumulator;
+use crate::capture::manifest::Outcome as RunOutcome;
+use crate::capture::{self, Capture, Manifest};
+use crate::compare::{LOSS_LIMIT, SLEPT_MIN};
+use crate::correlate::{self, Options, Totals};
+use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, RunReport};
+use crate::stats::{self, is_shown};
+use crate::units::{count, percent};
+use crate::{compare as poll_event, silent};
+use ebpf_probes::Kind;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Version of the JSON report.
+pub const REPORT_SCHEMA_VERSION: u32 = 1;
+
+/// A run's report and the latencies that comparisons need.
+pub struct Analysed {
+    /// The finished numbers.
+    pub report: RunReport,
+    /// Latencies of the untraced rounds, by round.
+    untraced: BTreeMap<u32, Vec<u64>>,
+}
+
+impl Analysed {
+    /// The untraced rounds, for a bootstrap.
+    pub fn untraced_side(&self) -> Side {
+        Side::new(self.untraced.values().map(Vec::as_slice))
+    }
+}
+
+/// The report over the captures at `dir` (one, or a tree of them).
+///
+/// # Errors
+/// What opening and reading can meet; a capture that cannot be read fails the report, none is skipped silently.
+pub fn report(dir: &Path) -> capture::Result<Report> {
+    let mut analysed = Vec::new();
+    for found in capture::find(dir)? {
+        let path = found.strip_prefix(dir).unwrap_or(&found).to_string_lossy().into_owned();
+        analysed.push(one(&found, if path.is_empty() { ".".into() } else { path })?);
+    }
+    let comparisons = poll_event::all(&analysed);
+    let mut runs: Vec<RunReport> = analysed.into_iter().map(|it| it.report).collect();
+    silent::fill(&mut runs);
+    let warnings = report_warnings(&runs);
+    Ok(Report { schema_version: REPORT_SCHEMA_VERSION, runs, comparisons, warnings })
+}
+
+/// Analyses one capture.
+///
+/// # Errors
+/// As [`report`].
+pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
+    let mut capture = Capture::open(dir)?;
+    let mut seen = Latencies::read(&mut capture)?;
+    let manifest = capture.manifest.clone();
+    let failed = manifest.rounds.iter().filter(|round| !round.warmup).map(|round| round.failed).sum::<u64>().max(seen.failed);
+    let metric = manifest.run.metric;
+    let mut untraced_ns: Vec<u64> = seen.untraced.values().flatten().copied().collect();
+    let mut traced_ns: Vec<u64> = seen.traced.values().flatten().copied().collect();
+    let observer = observer(&seen);
+    let traced = stats::latency(metric, &mut traced_ns, failed);
+    let untraced = stats::latency(metric, &mut untraced_ns, failed);
+    let joined = if traced.is_some() && manifest.plan.iter().any(|row| row.attached) {
+        Some(join(&mut capture, &manifest, &traced_ns)?)
+    } else {
+        None
+    };
+    let mut warnings = manifest.notes.clone();
+    warnings.append(&mut capture.notes);
+    let unknown: u64 = capture.unknown_kinds.values().sum();
+    if unknown > 0 {
+        warnings.push(format!("{} records are of kinds that this version does not know; they were skipped", count(unknown)));
+    }
+    seen.warn(&mut warnings);
+    let (breakdown, slept_share, totals) = match joined {
+        Some((breakdown, slept, totals)) => {
+            let share = if breakdown.samples > 0 { slept as f64 / breakdown.samples as f64 } else { 0.0 };
+            (Some(breakdown), (manifest.run.mode != "poll").then_some(share), totals)
+        }
+        None => (None, None, Totals::default()),
+    };
+    let loss_share = loss_share(&manifest, breakdown.as_ref(), totals);
+    run_warnings(&manifest, breakdown.as_ref(), slept_share, loss_share, totals, &mut warnings);
+    let report = RunReport {
+        path,
+        cpu: cpu_cost(&manifest, !seen.untraced.is_empty()),
+        manifest,
+        untraced,
+        traced,
+        breakdown,
+        observer,
+        slept_share,
+        silent: Vec::new(),
+        warnings,
+        loss_share,
+    };
+    Ok(Analysed { report, untraced: std::mem::take(&mut seen.untraced) })
+}
+
+#[derive(Default)]
+struct Latencies {
+    traced: BTreeMap<u32, Vec<u64>>,
+    untraced: BTreeMap<u32, Vec<u64>>,
+    failed: u64,
+    backwards: u64,
+    homeless: u64,
+}
+
+impl Latencies {
+    fn read(capture: &mut Capture) -> capture::Result<Latencies> {
+        let rounds: BTreeMap<u32, (bool, bool)> =
+            capture.manifest.rounds.iter().map(|round| (round.index, (round.traced, round.warmup))).collect();
+        let mut seen = Latencies::default();
+        for sample in capture.samples()? {
+            let sample = sample?;
+            let (traced, warmup) = match rounds.get(&sample.round) {
+                Some(found) => *found,
+                None => {
+                    seen.homeless += 1;
+                    continue;
+                }
+            };
+            if warmup {
+                continue;
+            }
+            if sample.status != 0 {
+                seen.failed += 1;
+                continue;
+            }
+            match sample.latency_ns() {
+                Some(latency) => {
+                    let side = if traced { &mut seen.traced } else { &mut seen.untraced };
+                    side.entry(sample.round).or_default().push(latency);
+                }
+                None => seen.backwards += 1,
+            }
+        }
+        Ok(seen)
+    }
+
+    fn warn(&self, warnings: &mut Vec<String>) {
+        if self.backwards > 0 {
+            warnings.push(format!("the clock went backwards within {} samples; they have no latency", count(self.backwards)));
+        }
+        if self.homeless > 0 {
+            warnings.push(format!(
+                "{} samples belong to a round that the manifest does not list (the recording was cut before it was written); they were left out",
+                count(self.homeless)
+            ));
+        }
+    }
+}
+
+fn join(capture: &mut Capture, manifest: &Manifest, sorted_ns: &[u64]) -> capture::Result<(Breakdown, u64, Totals)> {
+    let mut accumulator = Accumulator::new(sorted_ns);
+    let streams = capture.streams()?;
+    let totals = correlate::run(manifest, streams.samples, streams.records, Options::default(), &mut |sample, outcome| {
+        accumulator.add(sample, outcome);
+    })?;
+    let identity = correlate::identity::Identity::of(manifest);
+    let exact = identity.has_cqe && identity.event_mode && identity.records(Kind::CqPost) && identity.rxe;
+    let finished = accumulator.finish(exact);
+    Ok((finished.breakdown, finished.slept, totals))
+}
+
+fn observer(seen: &Latencies) -> Option<ObserverCost> {
+    let untraced = Side::new(seen.untraced.values().map(Vec::as_slice));
+    let traced = Side::new(seen.traced.values().map(Vec::as_slice));
+    let shown = |q| is_shown(untraced.len(), q) && is_shown(traced.len(), q);
+    let p50 = compare(&untraced, &traced, 0.5, Compare::Difference).filter(|_| shown(0.5))?;
+    let p99 = compare(&untraced, &traced, 0.99, Compare::Difference).filter(|_| shown(0.99));
+    Some(ObserverCost {
+        p50_diff_ns: p50.value,
+        p50_interval_ns: p50.interval?,
+        p99_diff_ns: p99.map(|it| it.value),
+        p99_interval_ns: p99.and_then(|it| it.interval),
+        rounds: (traced.rounds(), untraced.rounds()),
+    })
+}
+
+fn cpu_cost(manifest: &Manifest, has_untraced: bool) -> CpuCost {
+    let rounds = || manifest.rounds.iter().filter(|round| !round.warmup && round.traced != has_untraced);
+    let ops: u64 = rounds().map(|round| round.samples).sum();
+    let elapsed: u64 = rounds().map(|round| round.end_ns.saturating_sub(round.begin_ns)).sum();
+    // A figure that some rounds lack would be too small if the others' were divided by all operations.
+    let all = |get: fn(&capture::manifest::Round) -> Option<u64>| rounds().map(get).sum::<Option<u64>>().filter(|_| ops > 0);
+    let thread: u64 = rounds().map(|round| round.thread_cpu_ns).sum();
+    CpuCost {
+        thread_ns_per_op: (ops > 0).then(|| thread as f64 / ops as f64),
+        thread_share: (elapsed > 0).then(|| thread as f64 / elapsed as f64),
+        server_ns_per_op: all(|round| round.server_cpu_ns).map(|sum| sum as f64 / ops as f64),
+        machine_ns_per_op: all(|round| round.machine_busy_ns).map(|sum| sum as f64 / ops as f64),
+    }
+}
+
+/// The larger of: records that the probes could not write, records that could not be read, samples flagged LOST.
+fn loss_share(manifest: &Manifest, breakdown: Option<&Breakdown>, totals: Totals) -> f64 {
+    let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
+    let attempted: u64 = manifest.losses.iter().map(|row| row.attempted).sum();
+    let lost: u64 = manifest.losses.iter().map(|row| row.lost).sum();
+    let samples = breakdown.map_or(0.0, |it| share(it.lost, it.samples));
+    share(lost, attempted.max(lost)).max(samples).max(share(totals.undecoded, totals.events))
+}
+
+fn run_warnings(
+    manifest: &Manifest,
+    breakdown: Option<&Breakdown>,
+    slept_share: Option<f64>,
+    loss_share: f64,
+    totals: Totals,
+    warnings: &mut Vec<String>,
+) {
+    match &manifest.outcome {
+        RunOutcome::Complete => {}
+        RunOutcome::Recording => warnings.push("the recording has no end: it was killed, or goes on".into()),
+        RunOutcome::Interrupted => warnings.push("stopped by the user before its end; what was recorded is valid".into()),
+        RunOutcome::Unstable(why) => warnings.push(format!("UNSTABLE: {why}")),
+        RunOutcome::Failed(why) => warnings.push(format!("the run failed: {why}")),
+    }
+    for row in manifest.plan.iter().filter(|row| !row.attached && row.symbol.is_some()) {
+        warnings.push(format!("the probe {} was not attached: {}", row.hook, row.reason));
+    }
+    if let Some(check) = &manifest.clock_check
+        && (check.kernel_ns < check.before_ns || check.kernel_ns > check.after_ns)
+    {
+        warnings.push("the probes' clock is not the runner's clock: no stage between the two can be trusted (CLOCK_UNSURE)".into());
+    }
+    if loss_share > LOSS_LIMIT {
+        warnings.push(format!("{} of the records or samples were lost (limit {})", percent(loss_share), percent(LOSS_LIMIT)));
+    }
+    if totals.undecoded > 0 {
+        warnings.push(format!("{} records could not be decoded", count(totals.undecoded)));
+    }
+    let Some(breakdown) = breakdown else {
+        warnings.push("no kernel stages: no round was traced (level none, or the probes could not be loaded)".into());
+        return;
+    };
+    if let Some(slept) = slept_share.filter(|share| *share < SLEPT_MIN) {
+        let inline = breakdown.flags.iter().find(|(name, _)| name == "INLINE").map_or(0, |(_, n)| *n);
+        warnings.push(format!(
+            "only {} of the samples slept ({} are INLINE: their CQE was written before the post returned, as on rxe up to 6.8 on one host); no wake-up happened in the others, so this run says little of what an event costs",
+            percent(slept),
+            count(inline)
+        ));
+    }
+    if breakdown.coverage < 0.95 {
+        warnings.push(format!("named stages cover only {} of the time; the rest is shown as unattributed", percent(breakdown.coverage)));
+    }
+    if let Some(agreement) = breakdown.agreement.filter(|it| it.agreed < it.compared) {
+        warnings.push(format!(
+            "the inferred join chose another trigger than the exact one in {} of {} samples",
+            count(agreement.compared - agreement.agreed),
+            count(agreement.compared)
+        ));
+    }
+}
+
+fn report_warnings(runs: &[RunReport]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let emulated = runs.iter().filter(|run| run.manifest.host.emulated).count();
+    if emulated > 0 {
+        let which = if emulated == runs.len() { "all runs".into() } else { format!("{emulated} of {} runs", runs.len()) };
+        warnings.push(format!(
+            "EMULATED ({which}): instructions were emulated (TCG). Order, counts and shares hold; durations are the emulator's and say nothing of real hardware."
+        ));
+    }
+    if runs.iter().any(|run| matches!(run.manifest.outcome, RunOutcome::Unstable(_))) {
+        warnings.push("UNSTABLE: in some runs the machine was too noisy for the warm-up to settle; see there.".into());
+    }
+    for run in runs.iter().filter(|run| run.loss_share > LOSS_LIMIT) {
+        warnings.push(format!("LOSS: {} lost {} of its records or samples.", run.path, percent(run.loss_share)));
+    }
+    warnings
+}
+
+/// The distribution that is the headline of a run: untraced where there is one.
+pub fn headline(run: &RunReport) -> Option<&Latency> {
+    run.untraced.as_ref().or(run.traced.as_ref())
+}

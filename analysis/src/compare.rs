@@ -1,0 +1,109 @@
+//! Poll against event: ratios from untraced rounds with their intervals, and the verdict, or why there is none.
+use crate::analyse::Analysed;
+use crate::bootstrap::{Compare, Estimate, compare as set_against};
+use crate::capture::manifest::Outcome;
+use crate::model::Comparison;
+use crate::stats::is_shown;
+use crate::units::percent;
+
+/// Loss above this share withholds a verdict, and is exit code 3.
+pub const LOSS_LIMIT: f64 = 0.001;
+/// With fewer samples asleep than this share, event mode was not measured.
+pub const SLEPT_MIN: f64 = 0.5;
+
+/// Compares every pair of a polling and an event run of the same operation, size and boot.
+pub fn all(runs: &[Analysed]) -> Vec<Comparison> {
+    let mut found = Vec::new();
+    for poll in runs.iter().filter(|run| run.report.manifest.run.mode == "poll") {
+        for event in runs.iter().filter(|run| run.report.manifest.run.mode == "event") {
+            let (a, b) = (&poll.report.manifest, &event.report.manifest);
+            let same = a.run.op == b.run.op
+                && a.run.size_bytes == b.run.size_bytes
+                && a.run.metric == b.run.metric
+                && a.host.boot_id == b.host.boot_id
+                && a.run.same_kernel == b.run.same_kernel;
+            if same {
+                found.push(pair(poll, event));
+            }
+        }
+    }
+    found
+}
+
+fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
+    let (a, b) = (poll.untraced_side(), event.untraced_side());
+    let shown = |q| is_shown(a.len(), q) && is_shown(b.len(), q);
+    let p50 = if shown(0.5) { set_against(&a, &b, 0.5, Compare::Ratio) } else { None };
+    let p99 = if shown(0.99) { set_against(&a, &b, 0.99, Compare::Ratio) } else { None };
+    let cpu_ratio = match (poll.report.cpu.thread_ns_per_op, event.report.cpu.thread_ns_per_op) {
+        (Some(of_poll), Some(of_event)) if of_poll > 0.0 => Some(of_event / of_poll),
+        _ => None,
+    };
+    let reasons = reasons(poll, event, p50);
+    let run = &poll.report.manifest.run;
+    let withheld = !reasons.is_empty();
+    let verdict = match p50 {
+        Some(p50) if !withheld => sentence(p50, cpu_ratio, poll.report.manifest.host.emulated),
+        _ => format!("withheld: {}", reasons.join("; ")),
+    };
+    Comparison {
+        op: run.op.clone(),
+        size_bytes: run.size_bytes,
+        p50_ratio: p50.map(|it| it.value),
+        p50_ratio_interval: p50.and_then(|it| it.interval),
+        p99_ratio: p99.map(|it| it.value),
+        cpu_ratio,
+        verdict,
+        withheld,
+    }
+}
+
+fn reasons(poll: &Analysed, event: &Analysed, p50: Option<Estimate>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let manifest = &event.report.manifest;
+    if manifest.host.emulated && !manifest.run.same_kernel {
+        reasons.push("two emulated guests share the CPUs of one machine, so waiting and working are not apart".to_string());
+    }
+    match event.report.slept_share {
+        Some(slept) if slept < SLEPT_MIN => reasons.push(format!(
+            "only {} of the event-mode samples slept (the others had their CQE before they could: INLINE or NO_SLEEP), so the cost of an event was not measured",
+            percent(slept)
+        )),
+        _ => {}
+    }
+    for run in [poll, event] {
+        let name = format!("the {} run", run.report.manifest.run.mode);
+        match &run.report.manifest.outcome {
+            Outcome::Complete | Outcome::Interrupted => {}
+            Outcome::Recording => reasons.push(format!("{name} has no end (killed, or still recording)")),
+            Outcome::Unstable(why) => reasons.push(format!("{name} was unstable: {why}")),
+            Outcome::Failed(why) => reasons.push(format!("{name} failed: {why}")),
+        }
+        if run.report.loss_share > LOSS_LIMIT {
+            reasons.push(format!("{name} lost {} of its records", percent(run.report.loss_share)));
+        }
+        if run.untraced_side().is_empty() {
+            reasons.push(format!("{name} has no untraced rounds"));
+        }
+    }
+    match p50 {
+        Some(Estimate { interval: None, .. }) => reasons.push("fewer than two untraced rounds on a side: no interval".into()),
+        None if reasons.is_empty() => reasons.push("too few samples".into()),
+        _ => {}
+    }
+    reasons
+}
+
+fn sentence(p50: Estimate, cpu_ratio: Option<f64>, emulated: bool) -> String {
+    let cpu = cpu_ratio.map_or("its CPU time per operation is not known".into(), |ratio| {
+        format!("it uses {ratio:.2} times the CPU time of the measured thread per operation")
+    });
+    let (low, high) = p50.interval.unwrap_or((p50.value, p50.value));
+    let latency = if low <= 1.0 && high >= 1.0 {
+        format!("no difference of the medians shown (event/poll {:.2}, 95 % interval {low:.2} to {high:.2})", p50.value)
+    } else {
+        format!("event has {:.2} times the median latency of polling (95 % interval {low:.2} to {high:.2})", p50.value)
+    };
+    let caveat = if emulated { "; instructions are emulated here: the direction holds, the factor is the emulator's" } else { "" };
+    format!("{latency}; {cpu}{caveat}")
+}

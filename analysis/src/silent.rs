@@ -1,0 +1,71 @@
+//! Hooks that stayed silent, and the proof that the probe was alive: the same hook firing in another run of the same session.
+use crate::capture::Manifest;
+use crate::capture::manifest::PlanRow;
+use crate::model::{RunReport, SilentHook};
+use crate::units::count;
+
+/// The driver-neutral completion handler.
+pub const COMP_HANDLER: &str = "ib_uverbs_comp_handler";
+/// mlx5's kernel poll function.
+pub const MLX5_POLL: &str = "mlx5_ib_poll_cq";
+
+/// Fills [`RunReport::silent`] of every run; the runs of one boot are each other's controls.
+pub fn fill(runs: &mut [RunReport]) {
+    let found: Vec<Vec<SilentHook>> = runs.iter().map(|run| statements(&run.manifest, runs.iter().map(|run| &run.manifest))).collect();
+    for (run, silent) in runs.iter_mut().zip(found) {
+        run.silent = silent;
+    }
+}
+
+/// Hits of a hook in the traced rounds of a run: counted per round where the writer did, else over the whole run.
+pub fn traced_hits(manifest: &Manifest, row: &PlanRow) -> Option<u64> {
+    let mut counted = None;
+    for round in manifest.rounds.iter().filter(|round| round.traced) {
+        for (_, hits) in round.hits.iter().filter(|(hook, _)| *hook == row.hook) {
+            *counted.get_or_insert(0) += hits;
+        }
+    }
+    counted.or(row.hits)
+}
+
+fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest> + Clone) -> Vec<SilentHook> {
+    let mut silent = Vec::new();
+    for row in manifest.plan.iter().filter(|row| row.attached) {
+        let (Some(symbol), Some(hits)) = (row.symbol.as_deref(), traced_hits(manifest, row)) else { continue };
+        let polling = manifest.run.mode == "poll";
+        let by_design = (symbol == COMP_HANDLER && polling) || row.silence.is_some();
+        if !by_design && hits > 0 {
+            continue;
+        }
+        let control = others
+            .clone()
+            .filter(|other| other.host.boot_id == manifest.host.boot_id && other.run.index != manifest.run.index)
+            .flat_map(|other| other.plan.iter().filter(|its| its.attached && its.program == row.program).map(move |its| (other, its)))
+            .filter_map(|(other, its)| Some((other, traced_hits(other, its)?)))
+            .max_by_key(|(_, hits)| *hits)
+            .filter(|(_, hits)| *hits > 0);
+        let why = match (symbol, &row.silence) {
+            (COMP_HANDLER, _) if polling && hits == 0 => {
+                "silent by design: a CQ that is polled is not armed, so no handler is called".into()
+            }
+            (COMP_HANDLER, _) if polling => "fired although the CQ is polled: another CQ of this process is armed".into(),
+            (_, Some(silence)) => silence.clone(),
+            _ => "attached, but it did not fire in this run".into(),
+        };
+        let proof = match control {
+            Some((other, times)) => format!(
+                "control: the same probe fired {} times in the traced rounds of run {} ({}, {})",
+                count(times),
+                other.run.index,
+                other.run.op,
+                other.run.mode
+            ),
+            None if why.contains("no control possible") => String::new(),
+            None if symbol == MLX5_POLL => "no control possible here".into(),
+            None => "no control: no other run of this session has it firing".into(),
+        };
+        let meaning = if proof.is_empty() { why } else { format!("{why}; {proof}") };
+        silent.push(SilentHook { hook: row.hook.clone(), symbol: symbol.into(), hits, meaning });
+    }
+    silent
+}
