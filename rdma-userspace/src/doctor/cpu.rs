@@ -113,7 +113,7 @@ fn idle_states(context: &Context<'_>) -> Vec<Finding> {
     } else {
         Finding::warn("cpu.idle", found)
             .effect(format!("in event mode a wake-up of an idle CPU takes up to {worst_us} µs longer, before any probe can see it"))
-            .command(format!("sudo cpupower idle-set -D {LONG_EXIT_US}  (back: cpupower idle-set -E)"))
+            .command(format!("sudo cpupower idle-set -D {LONG_EXIT_US}  # back: sudo cpupower idle-set -E"))
     }]
 }
 

@@ -76,7 +76,7 @@ fn mtu(context: &Context<'_>) -> Vec<Finding> {
         } else {
             Finding::note("net.mtu", found)
                 .effect("messages that are larger travel as several packets; small ones are not affected")
-                .command(format!("sudo ip link set dev {netdev} mtu 4200  (switch and peer need it too)"))
+                .command(format!("sudo ip link set dev {netdev} mtu 4200  # switch and peer need it too"))
         })
     };
     context.netdevs().iter().filter_map(each).collect()

@@ -37,20 +37,32 @@ fn of_device(context: &Context<'_>, device: &RdmaDevice) -> Vec<Finding> {
     let list: Vec<String> = rows.iter().take(SHOWN).map(|row| describe(context, row)).collect();
     let more = if rows.len() > SHOWN { format!(" and {} more", rows.len() - SHOWN) } else { String::new() };
     let found = format!("{whose}: {} interrupts: {}{more}", rows.len(), list.join("; "));
-    let cpus: BTreeSet<u32> = rows.iter().filter_map(|row| irq::affinity(context.root, row.irq).single_cpu()).collect();
+    let cpus: BTreeSet<u32> = rows.iter().filter_map(|row| cpu_of(context, row)).collect();
     let mut findings = Vec::new();
     if cpus.len() == 1 && rows.len() > 2 && context.host.cpus > 1 {
         let cpu = cpus.first().copied().unwrap_or(0);
+        let numbers = numbers(&rows);
         findings.push(
             Finding::warn("irq.vectors", format!("{found}: all on CPU {cpu}"))
                 .effect("every completion vector ends on the same CPU: --comp-vector changes nothing, and that CPU is the bottleneck")
-                .command(format!("echo CPU | sudo tee /proc/irq/{}/smp_affinity_list  (one per vector)", rows[0].irq)),
+                .command(format!(
+                    "c=0; for n in {numbers}; do echo $c | sudo tee /proc/irq/$n/smp_affinity_list; c=$(((c+1)%{})); done",
+                    context.host.cpus
+                )),
         );
     } else {
         findings.push(Finding::ok("irq.vectors", found));
     }
-    findings.extend(remote(context, device, &cpus));
+    findings.extend(remote(context, device, rows));
     findings
+}
+
+fn cpu_of(context: &Context<'_>, row: &IrqRow) -> Option<u32> {
+    irq::affinity(context.root, row.irq).single_cpu()
+}
+
+fn numbers(rows: &[IrqRow]) -> String {
+    rows.iter().map(|row| row.irq.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 fn describe(context: &Context<'_>, row: &IrqRow) -> String {
@@ -60,21 +72,23 @@ fn describe(context: &Context<'_>, row: &IrqRow) -> String {
 }
 
 /// Interrupts on another NUMA node than the card.
-fn remote(context: &Context<'_>, device: &RdmaDevice, cpus: &BTreeSet<u32>) -> Option<Finding> {
+fn remote(context: &Context<'_>, device: &RdmaDevice, rows: Vec<IrqRow>) -> Option<Finding> {
     let node = device.numa_node?;
     let list = context.root.text(format!("/sys/devices/system/node/node{node}/cpulist"))?;
     let local = crate::system::root::cpu_list(&list)?;
-    let remote: Vec<String> = cpus.iter().filter(|cpu| !local.contains(cpu)).map(u32::to_string).collect();
+    let is_remote = |row: &IrqRow| cpu_of(context, row).is_some_and(|cpu| !local.contains(&cpu));
+    let remote: Vec<IrqRow> = rows.into_iter().filter(is_remote).collect();
     if remote.is_empty() {
         return None;
     }
+    let numbers = numbers(&remote);
     Some(
         Finding::warn(
             "irq.numa",
-            format!("{}: interrupts on CPUs {} are not on its NUMA node {node} (CPUs {list})", device.name, remote.join(",")),
+            format!("{}: interrupts {numbers} run on CPUs that are not on its NUMA node {node} (CPUs {list})", device.name),
         )
-        .effect("each wake-up crosses the sockets; pin the measured thread and choose a vector on the card's node")
-        .command(format!("cat /proc/irq/*/effective_affinity_list; rdmascope run … --cpu {}", local.first().copied().unwrap_or(0))),
+        .effect("each of their wake-ups crosses the sockets; pin the measured thread to the card's node, too")
+        .command(format!("for n in {numbers}; do echo {list} | sudo tee /proc/irq/$n/smp_affinity_list; done")),
     )
 }
 

@@ -42,7 +42,7 @@ fn clocksource(context: &Context<'_>) -> Vec<Finding> {
     let better = FAST.iter().find(|name| available.split_whitespace().any(|word| word == **name));
     vec![match better {
         Some(name) => finding.command(format!("echo {name} | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")),
-        None => finding.command("sudo dmesg | grep -iE 'tsc|clocksource'  (why the kernel does not trust the TSC; tsc=reliable on the kernel's command line overrides)"),
+        None => finding.command("sudo dmesg | grep -iE 'tsc|clocksource'  # why the kernel does not trust the TSC"),
     }]
 }
 
@@ -59,7 +59,8 @@ fn time_namespace(context: &Context<'_>) -> Vec<Finding> {
             "kernel.time_namespace",
             format!("a time namespace shifts the clock: {}", line.split_whitespace().collect::<Vec<_>>().join(" ")),
         )
-        .effect("the runner's stamps and the probes' stamps differ by that offset, and cannot be joined as they are")
-        .command("run outside the container, or in one without a time namespace"),
+        .effect(
+            "the runner's stamps and the probes' stamps differ by that offset and cannot be joined as they are: run outside this container",
+        ),
     ]
 }

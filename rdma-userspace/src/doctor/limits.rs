@@ -24,7 +24,7 @@ fn locked_memory(context: &Context<'_>) -> Vec<Finding> {
         let command = if hard >= ENOUGH_LOCKED_BYTES {
             "ulimit -l unlimited || ulimit -l $(ulimit -H -l)"
         } else {
-            "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf  (then log in again)"
+            "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf  # then log in again"
         };
         Finding::warn("limits.memlock", found)
             .effect("registered memory is locked memory: creating a queue or registering a large buffer fails with ENOMEM")

@@ -10,8 +10,6 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-const WITHOUT: &str = "a run works, but without any kernel stage";
-
 fn capabilities(context: &Context<'_>) -> Vec<Finding> {
     let Some(mask) = effective_capabilities(context.root) else { return Vec::new() };
     let has = |number: u32| mask >> number & 1 == 1;
@@ -27,8 +25,7 @@ fn capabilities(context: &Context<'_>) -> Vec<Finding> {
         Finding::ok("probes.rights", found)
     } else {
         Finding::warn("probes.rights", format!("{found}: probes cannot be attached"))
-            .effect(WITHOUT)
-            .command("sudo rdmascope …  (with the same arguments)")
+            .effect("a run works, but shows no kernel stage; with sudo before the same command it does")
     }]
 }
 
@@ -38,9 +35,9 @@ fn lockdown(context: &Context<'_>) -> Vec<Finding> {
     };
     let found = format!("kernel lockdown: {mode}");
     vec![match mode.as_str() {
-        "confidentiality" => Finding::warn("probes.lockdown", found)
-            .effect("the kernel refuses kprobes and reads of its memory: no kernel stage")
-            .command("boot with lockdown=integrity, or with Secure Boot off"),
+        "confidentiality" => Finding::warn("probes.lockdown", found).effect(
+            "the kernel refuses kprobes and reads of its memory, so no kernel stage; lockdown=integrity on its command line allows them",
+        ),
         _ => Finding::ok("probes.lockdown", found),
     }]
 }
@@ -51,8 +48,7 @@ fn btf(context: &Context<'_>) -> Vec<Finding> {
         Finding::ok("probes.btf", "types of the kernel (BTF vmlinux): there")
     } else {
         Finding::warn("probes.btf", "no types of the kernel (BTF vmlinux)")
-            .effect("offsets come from a built-in table that fits the distributions' kernels only; the plan says which")
-            .command("use a kernel with CONFIG_DEBUG_INFO_BTF (Debian and Ubuntu have it)")
+            .effect("offsets come from a built-in table that fits the distributions' kernels only; the plan says which. Kernels with CONFIG_DEBUG_INFO_BTF have them (Debian, Ubuntu)")
     }];
     let mut wanted: Vec<&str> = vec!["ib_core", "ib_uverbs"];
     wanted.extend(context.selected.iter().filter_map(|device| device.driver.as_deref()));
@@ -75,8 +71,7 @@ fn kprobes(context: &Context<'_>) -> Vec<Finding> {
     if !context.root.exists("/sys/bus/event_source/devices/kprobe/type") {
         return vec![
             Finding::warn("probes.kprobes", "this kernel offers no kprobes (CONFIG_KPROBES, CONFIG_KPROBE_EVENTS)")
-                .effect("the completion handler and the driver cannot be watched: only scheduler and interrupt stages are left")
-                .command("use a kernel of the distribution"),
+                .effect("the completion handler and the driver cannot be watched: only scheduler and interrupt stages are left; the distributions' kernels have them"),
         ];
     }
     vec![if context.number("/proc/sys/debug/kprobes-optimization") == Some(0) {
@@ -120,8 +115,7 @@ fn symbols(context: &Context<'_>) -> Vec<Finding> {
         let found = format!("perf events: perf_event_paranoid {level}");
         findings.push(if bound && level > 1 {
             Finding::note("probes.perf_event_paranoid", found)
-                .effect("no kprobes for this user; with root it does not matter")
-                .command("sudo rdmascope …  (with the same arguments)")
+                .effect("no kprobes for this user; with sudo before the same command it does not matter")
         } else {
             Finding::ok("probes.perf_event_paranoid", found)
         });
