@@ -79,7 +79,7 @@ fn grouped(n: u64, negative: bool) -> String {
         out.push('-');
     }
     for (at, digit) in plain.chars().enumerate() {
-        if at > 0 && (plain.len() - at) % 3 == 0 {
+        if at > 0 && (plain.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -8,7 +8,7 @@ use std::path::Path;
 /// # Errors
 /// [`Error::Unsupported`] when a number cannot be written as JSON.
 pub fn render(report: &Report) -> Result<String, Error> {
-    let mut text = serde_json::to_string_pretty(report).map_err(|error| Error::Unsupported(format!("the report is not JSON: {error}")))?;
+    let mut text = serde_json::to_string_pretty(report).map_err(|error| Error::Print(error.into()))?;
     text.push('\n');
     Ok(text)
 }
