@@ -23,6 +23,8 @@ pub struct Observer {
     level: Level,
     probes: Result<Probes, String>,
     attached: bool,
+    /// The plan as it was when the probes were attached last.
+    plan: Vec<PlanRow>,
     hits: BTreeMap<&'static str, u64>,
     losses: Losses,
 }
@@ -34,7 +36,7 @@ impl Observer {
             Level::None => Err("level none, so no probes were asked for".to_owned()),
             level => load(level),
         };
-        Observer { level, probes, attached: false, hits: BTreeMap::new(), losses: Losses::default() }
+        Observer { level, probes, attached: false, plan: Vec::new(), hits: BTreeMap::new(), losses: Losses::default() }
     }
 
     /// Is there anything to attach?
@@ -59,8 +61,11 @@ impl Observer {
         self.probes.as_ref().err().map(|why| format!("no probes: {why}; every stage inside the kernel is absent"))
     }
 
-    /// The plan as the manifest carries it; the hits are counted by the recording.
+    /// The plan as the manifest carries it, with what the last attaching made of it; the hits are counted by the recording.
     pub fn plan(&self) -> Vec<PlanRow> {
+        if !self.plan.is_empty() {
+            return self.plan.clone();
+        }
         let hooks = self.probes.as_ref().ok().and_then(|probes| probes.hooks().ok()).unwrap_or_default();
         hooks.iter().map(plan_row).collect()
     }
@@ -105,6 +110,9 @@ impl Observer {
             probes.detach();
         }
         self.attached = traced;
+        if traced {
+            self.plan = probes.hooks()?.iter().map(plan_row).collect();
+        }
         // What happened outside of a round belongs to none.
         self.harvest().map(drop)
     }
