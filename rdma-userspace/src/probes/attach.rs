@@ -14,6 +14,7 @@ use super::counters::{Counters, Losses};
 use super::drain::{Delivered, Drain};
 use super::drivers::HookKind;
 use super::error::attach_reason;
+use super::missed::Missed;
 use super::plan::{Plan, PlannedHook};
 use super::tracked::Tracked;
 use super::{ProbeError, object, threads_of};
@@ -68,6 +69,7 @@ pub struct Probes {
     delivered: Arc<Delivered>,
     drain: Option<Drain>,
     clock: ClockCheck,
+    missed: Missed,
     logger: Option<aya_log::EbpfLogger<super::debug::StderrLog>>,
 }
 
@@ -109,7 +111,19 @@ impl Probes {
         let delivered = Delivered::new();
         let drain = Some(Drain::new(ring, delivered.clone(), ring_bytes));
         let attached = vec![false; plan.hooks.len()];
-        Ok(Probes { ebpf, hooks: plan.hooks.clone(), attached, links: Vec::new(), tracked, counters, delivered, drain, clock, logger })
+        Ok(Probes {
+            ebpf,
+            hooks: plan.hooks.clone(),
+            attached,
+            links: Vec::new(),
+            tracked,
+            counters,
+            delivered,
+            drain,
+            clock,
+            missed: Missed::new(plan.missed),
+            logger,
+        })
     }
 
     /// Attaches every hook that is not attached. A hook that fails becomes absent, with its errno as the reason.
@@ -137,6 +151,10 @@ impl Probes {
     ///
     /// Each kprobe waits for grace periods of the kernel while it goes; they wait side by side.
     pub fn detach(&mut self) {
+        if self.links.is_empty() {
+            return;
+        }
+        self.missed.before_detach(&self.ebpf, &self.hooks);
         std::thread::scope(|scope| {
             for link in self.links.drain(..) {
                 scope.spawn(move || drop(link));
@@ -175,7 +193,7 @@ impl Probes {
     /// [`ProbeError::Map`] when the counters cannot be read.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         let kinds = Counters::read(&self.counters)?.losses(&self.delivered);
-        Ok(Losses { kinds, missed_probes: None })
+        Ok(Losses { kinds, missed_probes: self.missed.total(&self.ebpf, &self.hooks) })
     }
 
     /// The reader's end of the ring, to be drained elsewhere. `None` when it was taken before.

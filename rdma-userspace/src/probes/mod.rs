@@ -10,6 +10,7 @@ mod drain;
 pub mod drivers;
 mod error;
 mod level;
+mod missed;
 mod object;
 pub mod offsets;
 pub mod plan;

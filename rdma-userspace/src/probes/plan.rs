@@ -33,6 +33,35 @@ pub struct PlannedHook {
     pub silence: Option<&'static str>,
 }
 
+/// Where the kernel tells how many runs of probes it skipped (`struct bpf_link_info`, `struct bpf_prog_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissedFields {
+    /// `bpf_link_info.type`.
+    pub link_type: u32,
+    /// The value of that field for a kprobe's link (`BPF_LINK_TYPE_PERF_EVENT`, UAPI).
+    pub perf_event: u32,
+    /// `bpf_link_info.prog_id`.
+    pub link_program: u32,
+    /// `bpf_link_info.perf_event.kprobe.missed`.
+    pub link_missed: u32,
+    /// `bpf_prog_info.recursion_misses`.
+    pub program_missed: u32,
+}
+
+impl MissedFields {
+    /// The fields, where this kernel has all of them.
+    fn of(facts: &Facts) -> Option<Self> {
+        let offset = |structure, path| facts.vmlinux.as_ref()?.member_offset(structure, path).ok();
+        Some(MissedFields {
+            link_type: offset("bpf_link_info", "type")?,
+            perf_event: 7,
+            link_program: offset("bpf_link_info", "prog_id")?,
+            link_missed: offset("bpf_link_info", "perf_event.kprobe.missed")?,
+            program_missed: offset("bpf_prog_info", "recursion_misses")?,
+        })
+    }
+}
+
 /// The plan of one kernel at one level.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -54,6 +83,8 @@ pub struct Plan {
     pub all_tasklets: bool,
     /// Addresses of work functions that matter.
     pub works: Vec<u64>,
+    /// Where skipped runs are told; `None`: this kernel does not tell.
+    pub missed: Option<MissedFields>,
 }
 
 impl Plan {
@@ -89,6 +120,7 @@ impl Plan {
             all_tasklets: tasklets.iter().any(Option::is_none),
             tasklets: tasklets.into_iter().flatten().collect(),
             works: works.into_iter().flatten().collect(),
+            missed: MissedFields::of(facts),
         }
     }
 
