@@ -11,6 +11,7 @@ pub mod compare;
 pub mod correlate;
 pub mod fixture;
 pub mod model;
+pub mod plots;
 pub mod report;
 pub mod silent;
 pub mod stages;

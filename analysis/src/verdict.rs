@@ -92,7 +92,9 @@ fn culprit(stage: &str, outcome: &Outcome) -> Option<String> {
 
 fn advice(stage: &str, flags: Flags) -> &'static str {
     match stage {
-        "wire + peer" if flags.has(Flag::Loopback) => "the peer shares this machine: give its thread a CPU of its own, or look at what it waits for",
+        "wire + peer" if flags.has(Flag::Loopback) => {
+            "the peer shares this machine: give its thread a CPU of its own, or look at what it waits for"
+        }
         "run queue" | "activation and run queue" => "give the thread a CPU of its own (--cpu) or a real-time priority",
         "idle exit" | "activation" => "hold /dev/cpu_dma_latency at 0, or place the waiter on the CPU that handles the completion",
         "requester workqueue" | "task workqueue" => "leave a CPU free for the kernel workers of rxe",

@@ -1,4 +1,5 @@
 //! The report: finished numbers as text, JSON and HTML. `rdmascope report` and `rdmascope-report` are both [`run`].
+pub mod html;
 pub mod json;
 mod runs;
 pub mod text;
@@ -17,7 +18,7 @@ pub struct Options {
     pub dir: PathBuf,
     /// Where to write the JSON report.
     pub json: Option<PathBuf>,
-    /// Folder (or file) of the HTML report.
+    /// Folder of the HTML report.
     pub html: Option<PathBuf>,
     /// Print every run in full, not only the summary.
     pub full_text: bool,
@@ -42,9 +43,12 @@ pub enum Error {
     /// The terminal (or pipe) went away.
     #[error("cannot print the report: {0}")]
     Print(#[source] io::Error),
-    /// An output was asked for that this build cannot make.
-    #[error("{0}")]
-    Unsupported(String),
+    /// The page or a chart cannot be written.
+    #[error(transparent)]
+    Html(#[from] html::ReportError),
+    /// The numbers cannot be put into JSON.
+    #[error("cannot put the report into JSON: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Exit code of a report that is complete but rests on too lossy records.
@@ -59,14 +63,15 @@ pub fn run(options: &Options, out: &mut dyn io::Write) -> Result<(Report, u8), E
     if let Some(path) = &options.json {
         json::write(&report, path)?;
     }
-    if options.html.is_some() {
-        return Err(Error::Unsupported("this build has no HTML report yet; use --json".into()));
-    }
+    let page = options.html.as_ref().map(|dir| html::write(&report, dir)).transpose()?;
     let text = text::render(&report, options.full_text, options.color);
     match out.write_all(text.as_bytes()) {
         // A reader that has seen enough (`| head`) is not a failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         other => other.map_err(Error::Print)?,
+    }
+    if let Some(page) = page {
+        let _ = writeln!(out, "\nThe page: {}", page.display());
     }
     let lossy = report.runs.iter().any(|run| run.loss_share > LOSS_LIMIT);
     Ok((report, if lossy { EXIT_LOSS } else { 0 }))

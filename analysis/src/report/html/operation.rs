@@ -1,0 +1,218 @@
+//! One operation: its charts, and for each of its runs the stages, the bands and the slow samples.
+use super::ReportError;
+use super::charts::{Pictures, distribution, run_heading};
+use super::groups::{Group, file_name, metric_meaning, run_anchor};
+use super::markup::{Cell, WITHHELD, esc, paragraph, table, time_or};
+use crate::model::{Breakdown, Report, RunReport, SlowSample, StageStat};
+use crate::plots::bands::{Bands, drawn_stages};
+use crate::plots::ccdf::Ccdf;
+use crate::plots::cdf::Cdf;
+use crate::plots::histogram::Histogram;
+use crate::plots::stage_cdf::StageCdf;
+use crate::plots::style::{UNATTRIBUTED, ink_on, stage_color};
+use crate::plots::units::{count, duration, percent};
+use crate::plots::waterfall::Waterfall;
+use std::fmt::Write as _;
+
+/// Slow samples that get a picture; the table has all of them.
+const WATERFALLS: usize = 3;
+
+/// The section of one operation.
+pub(super) fn section(out: &mut String, report: &Report, group: &Group<'_>, pictures: &mut Pictures) -> Result<(), ReportError> {
+    let _ = write!(
+        out,
+        "<section id=\"{}\" class=\"operation\"><h2>{}</h2>\n<p>Latency is the {}.</p>\n<div class=\"charts\">\n",
+        group.anchor,
+        esc(&group.name()),
+        metric_meaning(group.metric)
+    );
+    let name = &group.anchor;
+    out.push_str(&pictures.figure(&format!("{name}-histogram"), false, &Histogram(distribution(group, false)))?);
+    out.push_str(&pictures.figure(&format!("{name}-cdf"), false, &Cdf(distribution(group, true)))?);
+    out.push_str(&pictures.figure(&format!("{name}-ccdf"), false, &Ccdf(distribution(group, true)))?);
+    out.push_str("</div>\n");
+    for (at, run) in group.runs.iter().enumerate() {
+        one_run(out, report, group, run, at, pictures)?;
+    }
+    out.push_str("</section>\n");
+    Ok(())
+}
+
+fn one_run(
+    out: &mut String,
+    report: &Report,
+    group: &Group<'_>,
+    run: &RunReport,
+    at: usize,
+    pictures: &mut Pictures,
+) -> Result<(), ReportError> {
+    let what = &run.manifest.run;
+    let _ = writeln!(
+        out,
+        "<section id=\"{}\"><h3>{}, {} mode: where the time went</h3>",
+        run_anchor(run, at),
+        esc(&group.name()),
+        esc(&what.mode)
+    );
+    if let Some(share) = run.slept_share {
+        paragraph(out, &format!("{} of the traced samples slept and were woken by an event.", percent(share)));
+    }
+    let Some(breakdown) = &run.breakdown else {
+        paragraph(out, &format!("No stages: no probes ran (level {}), so the time between post and completion is not split.", what.level));
+        out.push_str("</section>\n");
+        return Ok(());
+    };
+    coverage(out, breakdown);
+    stages(out, report, run, breakdown);
+    let file = format!("run{:03}-{}-{}-{}-{at}", what.index, file_name(&what.op), what.size_bytes, file_name(&what.mode));
+    out.push_str("<div class=\"charts\">\n");
+    out.push_str(&pictures.figure(&format!("{file}-bands"), true, &Bands { heading: run_heading(group, run), breakdown })?);
+    out.push_str(&pictures.figure(
+        &format!("{file}-stages"),
+        false,
+        &StageCdf { heading: run_heading(group, run), stages: &breakdown.stages },
+    )?);
+    out.push_str("</div>\n");
+    slow(out, group, run, &breakdown.slow, &file, pictures)?;
+    out.push_str("</section>\n");
+    Ok(())
+}
+
+fn coverage(out: &mut String, breakdown: &Breakdown) {
+    let mut text = format!(
+        "{} of {} traced samples were joined with kernel events; {} LOST. Named stages cover {} of the total time, and at least 90 % of the time in {} of the samples.",
+        count(breakdown.joined),
+        count(breakdown.samples),
+        count(breakdown.lost),
+        percent(breakdown.coverage),
+        percent(breakdown.covered_samples)
+    );
+    match &breakdown.agreement {
+        Some(agreement) => {
+            let _ = write!(
+                text,
+                " The inferred join (by CQ and time) named the trigger that the exact one knows in {} of {} samples.",
+                count(agreement.agreed),
+                count(agreement.compared)
+            );
+        }
+        None => text.push_str(" No exact join is possible here, so the inferred one stands unchecked."),
+    }
+    if !breakdown.flags.is_empty() {
+        let flags: Vec<String> = breakdown.flags.iter().map(|(flag, n)| format!("{flag} {}", count(*n))).collect();
+        let _ = write!(text, " Flagged samples: {}.", flags.join(", "));
+    }
+    paragraph(out, &text);
+}
+
+fn stages(out: &mut String, report: &Report, run: &RunReport, breakdown: &Breakdown) {
+    let drawn = drawn_stages(breakdown);
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let mut absent: Vec<String> = Vec::new();
+    for stage in &breakdown.stages {
+        if stage.n == 0 && stage.name != UNATTRIBUTED {
+            absent.push(stage.name.clone());
+        } else {
+            rows.push(stage_row(stage, drawn.iter().position(|name| *name == stage.name)));
+        }
+    }
+    // A stage that other runs of this report have and this one does not list at all is absent here too.
+    for stage in report.runs.iter().filter_map(|run| run.breakdown.as_ref()).flat_map(|other| &other.stages) {
+        if !breakdown.stages.iter().any(|own| own.name == stage.name) && !absent.contains(&stage.name) {
+            absent.push(stage.name.clone());
+        }
+    }
+    if rows.is_empty() {
+        paragraph(out, "No stage was seen in any sample.");
+    } else {
+        table(
+            out,
+            "Stages in path order, rounds with probes. The means are over all joined samples and add up to the mean latency; the number is the one in the chart.",
+            &["stage", "share of the time", "mean of all", "n", "p50", "p99", "max", "negative", "meaning"],
+            &rows,
+        );
+    }
+    if !absent.is_empty() {
+        paragraph(out, &format!("Absent in this run, which is not the same as 0: {}.", absent.join(", ")));
+    }
+    let hooks: Vec<String> = run
+        .manifest
+        .plan
+        .iter()
+        .filter(|row| row.symbol.is_none() || !row.attached)
+        .map(|row| format!("{} ({})", row.hook, row.reason))
+        .collect();
+    if !hooks.is_empty() {
+        paragraph(out, &format!("Hooks that were not there: {}.", hooks.join("; ")));
+    }
+}
+
+fn stage_row(stage: &StageStat, number: Option<usize>) -> Vec<Cell> {
+    let color = stage_color(&stage.name);
+    let ink = ink_on(color);
+    let hatch = if stage.name == UNATTRIBUTED { " hatched" } else { "" };
+    let chip = format!(
+        "<span class=\"chip{hatch}\" style=\"background-color:{};color:{}\">{}</span> {}",
+        hex(color),
+        hex(ink),
+        number.map_or_else(|| "·".to_string(), |at| (at + 1).to_string()),
+        esc(&stage.name)
+    );
+    let width = if stage.share.is_finite() { (stage.share * 100.0).clamp(0.0, 100.0) } else { 0.0 };
+    let bar = format!(
+        "<span class=\"share\"><span class=\"track\"><span class=\"fill{hatch}\" style=\"width:{width:.2}%;background-color:{}\"></span></span>{}</span>",
+        hex(color),
+        percent(stage.share)
+    );
+    vec![
+        Cell::Html(chip),
+        Cell::Html(bar),
+        Cell::Num(duration(stage.mean_of_all_ns)),
+        Cell::Num(count(stage.n)),
+        time_or(stage.p50_ns.map(|ns| ns as f64), WITHHELD),
+        time_or(stage.p99_ns.map(|ns| ns as f64), WITHHELD),
+        Cell::Num(duration(stage.max_ns as f64)),
+        Cell::Num(count(stage.negative)),
+        Cell::Text(stage.meaning.clone()),
+    ]
+}
+
+fn hex(color: (u8, u8, u8)) -> String {
+    format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
+}
+
+fn slow(
+    out: &mut String,
+    group: &Group<'_>,
+    run: &RunReport,
+    slow: &[SlowSample],
+    file: &str,
+    pictures: &mut Pictures,
+) -> Result<(), ReportError> {
+    if slow.is_empty() {
+        return Ok(());
+    }
+    let _ = writeln!(out, "<h4>Slow samples, {} mode</h4>", esc(&run.manifest.run.mode));
+    let rows: Vec<Vec<Cell>> = slow
+        .iter()
+        .enumerate()
+        .map(|(at, sample)| {
+            vec![
+                Cell::Num((at + 1).to_string()),
+                Cell::Num(duration(sample.total_ns as f64)),
+                Cell::Text(sample.verdict.clone()),
+                Cell::Text(if sample.flags.is_empty() { "none".to_string() } else { sample.flags.join(", ") }),
+                Cell::Num(sample.round.to_string()),
+                Cell::Html(format!("<code>{:#x}</code>", sample.wr_id)),
+            ]
+        })
+        .collect();
+    table(out, "The slowest samples of the rounds with probes", &["rank", "total", "verdict", "flags", "round", "wr_id"], &rows);
+    out.push_str("<div class=\"charts\">\n");
+    for (at, sample) in slow.iter().take(WATERFALLS).enumerate() {
+        let chart = Waterfall { heading: run_heading(group, run), rank: at + 1, sample };
+        out.push_str(&pictures.figure(&format!("{file}-slow{}", at + 1), true, &chart)?);
+    }
+    out.push_str("</div>\n");
+    Ok(())
+}
