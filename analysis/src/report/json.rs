@@ -6,9 +6,9 @@ use std::path::Path;
 /// The JSON text.
 ///
 /// # Errors
-/// [`Error::Unsupported`] when a number cannot be written as JSON.
+/// [`Error::Json`] when a value cannot be written as JSON.
 pub fn render(report: &Report) -> Result<String, Error> {
-    let mut text = serde_json::to_string_pretty(report).map_err(|error| Error::Print(error.into()))?;
+    let mut text = serde_json::to_string_pretty(report)?;
     text.push('\n');
     Ok(text)
 }

@@ -20,7 +20,7 @@ pub struct Options {
     pub dir: PathBuf,
     /// Where to write the JSON report.
     pub json: Option<PathBuf>,
-    /// Folder (or file) of the HTML report.
+    /// Folder of the HTML report.
     pub html: Option<PathBuf>,
     /// Print every run in full, not only the summary.
     pub full_text: bool,
@@ -45,9 +45,12 @@ pub enum Error {
     /// The terminal (or pipe) went away.
     #[error("cannot print the report: {0}")]
     Print(#[source] io::Error),
-    /// The page or a chart cannot be made.
+    /// The page or a chart cannot be written.
     #[error(transparent)]
     Html(#[from] html::ReportError),
+    /// The numbers cannot be put into JSON.
+    #[error("cannot put the report into JSON: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Exit code of a report that is complete but rests on too lossy records.
@@ -65,15 +68,15 @@ pub fn run(options: &Options, out: &mut dyn io::Write) -> Result<(Report, u8), E
     if let Some(path) = &options.json {
         json::write(&report, path)?;
     }
-    let page = options.html.as_ref().map(|folder| html::write(&report, folder)).transpose()?;
-    let mut text = text::render(&report, options.full_text, options.color);
-    if let Some(page) = page {
-        text += &format!("\nreport: {}\n", page.display());
-    }
+    let page = options.html.as_ref().map(|dir| html::write(&report, dir)).transpose()?;
+    let text = text::render(&report, options.full_text, options.color);
     match out.write_all(text.as_bytes()) {
         // A reader that has seen enough (`| head`) is not a failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         other => other.map_err(Error::Print)?,
+    }
+    if let Some(page) = page {
+        let _ = writeln!(out, "\nThe page: {}", page.display());
     }
     let lossy = report.runs.iter().any(|run| run.loss_share > LOSS_LIMIT);
     let unstable = report.runs.iter().any(|run| matches!(run.manifest.outcome, Outcome::Unstable(_)));
