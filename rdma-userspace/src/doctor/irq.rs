@@ -36,7 +36,7 @@ fn of_device(context: &Context<'_>, device: &RdmaDevice) -> Vec<Finding> {
     }
     let list: Vec<String> = rows.iter().take(SHOWN).map(|row| describe(context, row)).collect();
     let more = if rows.len() > SHOWN { format!(" and {} more", rows.len() - SHOWN) } else { String::new() };
-    let found = format!("{whose}: {} interrupts: {}{more}", rows.len(), list.join("; "));
+    let found = format!("{whose}, interrupts: {}{more}", list.join("; "));
     let cpus: BTreeSet<u32> = rows.iter().filter_map(|row| cpu_of(context, row)).collect();
     let mut findings = Vec::new();
     if cpus.len() == 1 && rows.len() > 2 && context.host.cpus > 1 {

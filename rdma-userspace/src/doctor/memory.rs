@@ -78,10 +78,10 @@ fn numa_balancing(context: &Context<'_>) -> Vec<Finding> {
         .count();
     match context.number("/proc/sys/kernel/numa_balancing") {
         None => Vec::new(),
-        Some(0) => vec![Finding::ok("memory.numa_balancing", format!("automatic NUMA balancing is off ({nodes} nodes)"))],
+        Some(0) => vec![Finding::ok("memory.numa_balancing", format!("automatic NUMA balancing is off (NUMA nodes: {nodes})"))],
         Some(_) if nodes < 2 => vec![Finding::ok("memory.numa_balancing", "automatic NUMA balancing is on, with one node it does nothing")],
         Some(_) => vec![
-            Finding::warn("memory.numa_balancing", format!("automatic NUMA balancing is on ({nodes} nodes)"))
+            Finding::warn("memory.numa_balancing", format!("automatic NUMA balancing is on (NUMA nodes: {nodes})"))
                 .effect("the kernel unmaps pages to see who uses them: page faults of microseconds in the measured thread")
                 .command("sudo sysctl -w kernel.numa_balancing=0"),
         ],

@@ -31,7 +31,14 @@ fn capabilities(context: &Context<'_>) -> Vec<Finding> {
 
 fn lockdown(context: &Context<'_>) -> Vec<Finding> {
     let Some(mode) = context.choice("/sys/kernel/security/lockdown") else {
-        return vec![Finding::ok("probes.lockdown", "kernel lockdown: not in force")];
+        // A folder with other files in it: securityfs is there, and this kernel has no lockdown.
+        return vec![if context.root.names("/sys/kernel/security").is_empty() {
+            Finding::note("probes.lockdown", "kernel lockdown: not told (securityfs is not mounted)")
+                .effect("if it is `confidentiality`, the kernel refuses kprobes")
+                .command("sudo mount -t securityfs securityfs /sys/kernel/security")
+        } else {
+            Finding::ok("probes.lockdown", "kernel lockdown: this kernel has none")
+        }];
     };
     let found = format!("kernel lockdown: {mode}");
     vec![match mode.as_str() {

@@ -108,7 +108,7 @@ fn read(root: &Root, name: String) -> RdmaDevice {
     }
 }
 
-/// Software devices first: on 5.10 their `device` link leads to the network card below them.
+/// Software devices first: a `device` link of theirs, where a kernel makes one, leads to the network card below them.
 fn driver(root: &Root, base: &str) -> Option<String> {
     // Only rxe has a `parent` file (rdma_rxe/rxe_verbs.c); siw says what it is in its description (siw/siw_main.c).
     if root.exists(format!("{base}/parent")) {
@@ -153,7 +153,6 @@ mod tests {
 
     #[test]
     fn rxe_by_its_parent_file() {
-        // As on 5.10, where the device link leads to the card below.
         let tree = rxe_machine()
             .file("sys/class/infiniband_verbs/uverbs0/ibdev", "rxe0\n")
             .file("sys/devices/virtio0/x", "")

@@ -59,9 +59,13 @@ fn row(line: &str, cpus: &[u32]) -> Option<IrqRow> {
     if counts.len() != cpus.len() {
         return None;
     }
-    // Then: chip, hardware number with the trigger, handlers. Chips such as `PCI-MSI 524288-edge mlx5_comp0@pci:…`.
+    // Then: chip, hardware number with the trigger, handlers: `PCI-MSI 524288-edge mlx5_comp0@pci:…`, `GICv3 23 Level arch_timer`.
     let words: Vec<&str> = words.collect();
-    let trigger = words.iter().position(|word| word.ends_with("edge") || word.ends_with("level") || *word == "Edge" || *word == "Level");
+    let is_trigger = |word: &&str| match word.split_once('-') {
+        Some((number, kind)) => number.parse::<u64>().is_ok() && kind.chars().all(|c| c.is_ascii_alphabetic()),
+        None => matches!(*word, "Edge" | "Level"),
+    };
+    let trigger = words.iter().position(|word| is_trigger(word));
     let name = words.get(trigger.map_or(0, |at| at + 1)..).unwrap_or_default().join(" ");
     Some(IrqRow { irq, counts, cpus: cpus.to_vec(), name })
 }
@@ -99,17 +103,56 @@ pub fn of_vector(root: &Root, device: &RdmaDevice, comp_vector: u32) -> Option<I
     interrupts(root).into_iter().find(|row| row.name.split(", ").any(|handler| handler == name))
 }
 
+/// Completion vector → interrupt → its CPUs → CPU of the waiter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VectorPlacement {
+    /// The interrupt that serves the vector, where the device has one and its name tells which.
+    pub irq: Option<u32>,
+    /// CPUs that it may run on, as the kernel lists them.
+    pub irq_cpus: Option<String>,
+    /// One sentence for people.
+    pub text: String,
+}
+
+/// Where completions of a vector arrive, and where the thread that waits for them runs (`None`: not pinned).
+pub fn vector_placement(root: &Root, device: &RdmaDevice, comp_vector: u32, waiter_cpu: Option<u32>) -> VectorPlacement {
+    let waiter = waiter_cpu.map_or("waiter not pinned".to_owned(), |cpu| format!("waiter on CPU {cpu}"));
+    if let Some(row) = of_vector(root, device, comp_vector) {
+        let cpus = affinity(root, row.irq);
+        let cpus = cpus.effective.or(cpus.allowed);
+        let where_to = cpus.as_deref().unwrap_or("not told");
+        let text = format!("completion vector {comp_vector} → interrupt {} ({}) → CPU {where_to} → {waiter}", row.irq, row.name);
+        return VectorPlacement { irq: Some(row.irq), irq_cpus: cpus, text };
+    }
+    let why = match (&device.netdev, device.is_software()) {
+        (Some(netdev), true) => {
+            let rows = of_device(root, &format!("/sys/class/net/{netdev}/device"));
+            let cpus = |row: &IrqRow| affinity(root, row.irq).effective.unwrap_or_else(|| "not told".to_owned());
+            let list: Vec<String> = rows.iter().map(|row| format!("{} ({}) → CPU {}", row.irq, row.name, cpus(row))).collect();
+            match list.is_empty() {
+                true => format!("no interrupt (software device on {netdev}, which has none)"),
+                false => format!("no interrupt of its own (software device); {netdev}: {}", list.join(", ")),
+            }
+        }
+        (None, true) => "no interrupt (software device)".to_owned(),
+        _ => "its interrupt is not told".to_owned(),
+    };
+    VectorPlacement { irq: None, irq_cpus: None, text: format!("completion vector {comp_vector} → {why} → {waiter}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::system::device;
-    use crate::system::fixture::Tree;
+    use crate::system::fixture::{Tree, rxe_machine};
 
     const TABLE: &str = "           CPU0       CPU2
  24:          1          0  IO-APIC   5-edge      ACPI:Ged
  25:         10          5 PCI-MSIX-0000:03:00.0   1-edge      mlx5_comp0@pci:0000:03:00.0
 126:          0         77 PCI-MSI 524289-edge      mlx5_comp1@pci:0000:03:00.0
  27:          1          1  GICv3  23 Level     arch_timer
+  9:          0          0   IO-APIC   9-fasteoi   acpi
+  3:          0          0   IO-APIC   3-edge
 NMI:          0          0   Non-maskable interrupts
 ERR:          0
 ";
@@ -128,11 +171,11 @@ ERR:          0
     #[test]
     fn rows_keep_cpu_and_name_apart() {
         let rows = interrupts(&mlx5().root());
-        assert_eq!(rows.iter().map(|row| row.irq).collect::<Vec<_>>(), [24, 25, 126, 27]);
+        assert_eq!(rows.iter().map(|row| row.irq).collect::<Vec<_>>(), [24, 25, 126, 27, 9, 3]);
         assert_eq!(rows[0].name, "ACPI:Ged");
         assert_eq!((rows[1].name.as_str(), rows[1].total()), ("mlx5_comp0@pci:0000:03:00.0", 15));
         assert_eq!((&rows[2].cpus[..], &rows[2].counts[..]), (&[0, 2][..], &[0, 77][..]));
-        assert_eq!(rows[3].name, "arch_timer");
+        assert_eq!([&rows[3], &rows[4], &rows[5]].map(|row| row.name.as_str()), ["arch_timer", "acpi", ""]);
     }
 
     #[test]
@@ -145,6 +188,23 @@ ERR:          0
         assert_eq!(affinity(&root, row.irq).single_cpu(), Some(2));
         assert_eq!(of_vector(&root, &device, 9), None);
         assert_eq!(of_device(&root, "/sys/class/infiniband/mlx5_0/device").len(), 1);
+    }
+
+    #[test]
+    fn placement_in_a_sentence() {
+        let tree = mlx5();
+        let root = tree.root();
+        let device = device::device(&root, "mlx5_0").expect("mlx5_0");
+        let placement = vector_placement(&root, &device, 1, Some(3));
+        assert_eq!((placement.irq, placement.irq_cpus.as_deref()), (Some(126), Some("2")));
+        assert_eq!(placement.text, "completion vector 1 → interrupt 126 (mlx5_comp1@pci:0000:03:00.0) → CPU 2 → waiter on CPU 3");
+        assert_eq!(vector_placement(&root, &device, 7, None).text, "completion vector 7 → its interrupt is not told → waiter not pinned");
+
+        let tree = rxe_machine();
+        let device = device::device(&tree.root(), "rxe0").expect("rxe0");
+        let placement = vector_placement(&tree.root(), &device, 0, Some(1));
+        assert_eq!(placement.irq, None);
+        assert_eq!(placement.text, "completion vector 0 → no interrupt (software device on eth0, which has none) → waiter on CPU 1");
     }
 
     #[test]
