@@ -37,7 +37,8 @@ pub fn cargo() -> Command {
 
 /// The command line as it could be typed.
 pub fn line(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
@@ -60,8 +61,9 @@ pub fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs the command and hands on each line of its standard output; its standard error is shown. Killed, and an error, when it
-/// takes longer than `deadline`. Returns whether it ended with 0.
-pub fn stream(command: &mut Command, deadline: Duration, mut on_line: impl FnMut(&str)) -> Result<bool> {
+/// takes longer than `deadline`. Returns its exit code, -1 when a signal
+/// ended it.
+pub fn stream(command: &mut Command, deadline: Duration, mut on_line: impl FnMut(&str)) -> Result<i32> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().with_context(|| format!("starting `{}`", line(command)))?;
     let stdout = child.stdout.take().context("a piped output is there")?;
     let (to, lines) = mpsc::channel();
@@ -92,7 +94,7 @@ pub fn stream(command: &mut Command, deadline: Duration, mut on_line: impl FnMut
             bail!("`{}` took longer than {} s", line(command), deadline.as_secs());
         }
     }
-    Ok(ended.is_some_and(|status| status.success()))
+    Ok(ended.and_then(|status| status.code()).unwrap_or(-1))
 }
 
 /// Runs the command and returns its standard output; its standard error becomes part of the error.

@@ -79,7 +79,7 @@ impl Compare {
 /// Writes the report of every capture below `folder` (index.html, report.json, charts) and prints the summary.
 pub fn report(folder: &Path) -> Result<Command> {
     let mut report = process::command(built("rdmascope-report")?);
-    report.arg(folder).arg("--html");
+    report.arg(folder).arg("--html").arg(folder).arg("--json").arg(folder.join("report.json"));
     Ok(report)
 }
 

@@ -42,8 +42,8 @@ pub fn build(filter: Option<&str>) -> Result<Vec<Binary>> {
         "json-render-diagnostics",
     ]);
     let mut binaries = Vec::new();
-    let ended_well = process::stream(&mut cargo, PHASE_DEADLINE, |line| binaries.extend(artifact(line)))?;
-    if !ended_well {
+    let code = process::stream(&mut cargo, PHASE_DEADLINE, |line| binaries.extend(artifact(line)))?;
+    if code != 0 {
         bail!("`{}` failed", process::line(&cargo));
     }
     binaries.retain(|binary: &Binary| filter.is_none_or(|wanted| binary.name.contains(wanted)));

@@ -103,7 +103,7 @@ fn command(args: &[&str]) -> Command {
 /// Runs cargo with its output shown.
 fn cargo(args: &[&str]) -> Result<()> {
     let mut command = command(args);
-    if !process::stream(&mut command, PHASE_DEADLINE, |line| println!("{line}"))? {
+    if process::stream(&mut command, PHASE_DEADLINE, |line| println!("{line}"))? != 0 {
         bail!("`{}` failed", process::line(&command));
     }
     Ok(())
@@ -113,11 +113,11 @@ fn cargo(args: &[&str]) -> Result<()> {
 fn tests(args: &[&str], counts: &mut Counts) -> Result<()> {
     let mut command = command(args);
     let before = *counts;
-    let ended_well = process::stream(&mut command, PHASE_DEADLINE, |line| {
+    let code = process::stream(&mut command, PHASE_DEADLINE, |line| {
         println!("{line}");
         counts.add_line(line);
     })?;
-    if !ended_well {
+    if code != 0 {
         bail!("`{}` failed", process::line(&command));
     }
     if *counts == before {
