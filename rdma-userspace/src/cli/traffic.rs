@@ -6,6 +6,7 @@ use crate::session::{self, CpuChoice, Options, Target};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Flags of a measurement.
 #[derive(clap::Args)]
@@ -78,6 +79,10 @@ pub struct Traffic {
     #[arg(long, default_value_t = 90, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     warm_up: u64,
 
+    /// Try for so many seconds to reach a server that does not listen yet.
+    #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    connect_timeout: u64,
+
     /// Keep the append-only logs instead of sealing the captures to Parquet (`rdmascope report` seals them later).
     #[arg(long)]
     no_seal: bool,
@@ -143,7 +148,8 @@ impl Traffic {
             server_cpu: self.server_cpu,
             comp_vector: self.comp_vector,
             out: self.out.clone(),
-            warm_up_max: std::time::Duration::from_secs(self.warm_up),
+            connect_timeout: Duration::from_secs(self.connect_timeout),
+            warm_up_max: Duration::from_secs(self.warm_up),
             quiet: self.quiet,
             progress_json: self.progress_json.clone(),
         })

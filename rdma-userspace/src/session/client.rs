@@ -37,7 +37,7 @@ pub async fn run(options: Options) -> Result<(), SessionError> {
         .map_err(|source| SessionError::System { what: "opening the progress file".to_owned(), source })?;
     let combinations = combinations(&options, &mut progress)?;
     let device = facts::open_device(options.device.as_deref(), options.port)?;
-    let mut peer = Peer::reach(&options.target, device.name(), options.port).await?;
+    let mut peer = Peer::reach(&options.target, device.name(), options.port, options.connect_timeout).await?;
     let outcome = match Session::new(options, device, &peer, &mut progress) {
         Ok(mut session) => session.all(&combinations, &mut peer, &mut progress).await,
         Err(error) => Err(error),

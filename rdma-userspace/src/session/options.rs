@@ -40,6 +40,8 @@ pub struct Options {
     pub comp_vector: u32,
     /// Folder of the captures.
     pub out: PathBuf,
+    /// How long to try while nobody listens at the server's address.
+    pub connect_timeout: Duration,
     /// Longest warm-up of a run.
     pub warm_up_max: Duration,
     /// No progress on standard error.

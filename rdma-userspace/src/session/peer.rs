@@ -11,8 +11,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// Longest wait for a TCP connection.
-const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// Time between two attempts to connect to a server that does not listen yet.
+const CONNECT_AGAIN: Duration = Duration::from_millis(200);
 /// Longest wait for the loopback server to say where it listens.
 const LOOPBACK_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -38,7 +38,7 @@ impl Peer {
     ///
     /// # Errors
     /// When nobody answers in time, or the server refuses.
-    pub async fn reach(target: &Target, device: &str, port: u8) -> Result<Peer, SessionError> {
+    pub async fn reach(target: &Target, device: &str, port: u8, deadline: Duration) -> Result<Peer, SessionError> {
         let (address, token, child) = match target {
             Target::Host { address, token } => (with_port(address), token.clone(), None),
             Target::Loopback => {
@@ -46,11 +46,7 @@ impl Peer {
                 (announcement.address.to_string(), Token::parse(&announcement.token, "the server process")?, Some(child))
             }
         };
-        let connect = |source| ControlError::Connect { address: address.clone(), source };
-        let stream = tokio::time::timeout(CONNECT_DEADLINE, TcpStream::connect(&address))
-            .await
-            .map_err(|_| connect(std::io::Error::from(std::io::ErrorKind::TimedOut)))?
-            .map_err(connect)?;
+        let stream = connect(&address, deadline).await?;
         let mut connection = Connection::new(stream)?;
         let hello = Request::Hello {
             protocol: PROTOCOL_VERSION,
@@ -139,6 +135,24 @@ impl Peer {
         {
             let _ = child.kill().await;
         }
+    }
+}
+
+/// Connects, and tries again for as long as `deadline` while nobody listens there: the two ends of a job start together.
+async fn connect(address: &str, deadline: Duration) -> Result<TcpStream, ControlError> {
+    let failed = |source| ControlError::Connect { address: address.to_owned(), source };
+    let begin = tokio::time::Instant::now();
+    loop {
+        let error = match tokio::time::timeout_at(begin + deadline, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => error,
+            Ok(Err(error)) => return Err(failed(error)),
+            Err(_) => return Err(failed(std::io::ErrorKind::TimedOut.into())),
+        };
+        if begin.elapsed() + CONNECT_AGAIN > deadline {
+            return Err(failed(error));
+        }
+        tokio::time::sleep(CONNECT_AGAIN).await;
     }
 }
 
