@@ -15,6 +15,7 @@ mod monitor;
 mod ops;
 mod params;
 mod payload;
+pub mod placement;
 mod rings;
 mod round;
 mod warmup;
