@@ -15,7 +15,6 @@ mod monitor;
 mod ops;
 mod params;
 mod payload;
-pub mod placement;
 mod rings;
 mod round;
 mod warmup;

@@ -202,6 +202,12 @@ impl Params {
         (self.size_bytes as usize).next_multiple_of(64)
     }
 
+    /// Memory that one end locks for it, in bytes: the send area and the receive area.
+    pub fn memory_bytes(&self) -> u64 {
+        let (send_slots, recv_slots) = self.slots();
+        self.stride_bytes() as u64 * (u64::from(send_slots) + u64::from(recv_slots))
+    }
+
     /// Refuses what cannot be, by name, before anything is created. Limits of the device are checked where objects are made.
     pub fn check(&self) -> Result<(), RunnerError> {
         let refuse = |what: &'static str, why: String| Err(RunnerError::Refused { what, why });
