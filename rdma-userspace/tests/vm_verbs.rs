@@ -345,3 +345,48 @@ fn a_round_that_records_nothing_keeps_nothing() {
     client.stop().unwrap().verify(300).unwrap();
     server.stop().unwrap().verify(300).unwrap();
 }
+
+/// An ordinary user's limit of locked memory: refused with a sentence when it is too small, and enough when it is enough.
+#[test]
+#[ignore = "runs in the VM"]
+fn the_limit_of_locked_memory_is_checked_first() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let before = getrlimit(Resource::Memlock);
+    // Capabilities belong to the thread; the limit belongs to the process and is put back.
+    let results = std::thread::spawn(move || {
+        let mut sets = capabilities(None).unwrap();
+        sets.effective.remove(CapabilitySet::IPC_LOCK);
+        set_capabilities(None, sets).unwrap();
+        setrlimit(Resource::Memlock, Rlimit { current: Some(256 << 10), maximum: before.maximum }).unwrap();
+        let device = device();
+        let big = Endpoint::create(&device, &params(OpKind::Write, Mode::Poll, 1 << 20), Role::Client).err().map(|error| error.to_string());
+        let small = Endpoint::create(&device, &params(OpKind::Write, Mode::Poll, 64), Role::Client).err().map(|error| error.to_string());
+        (big, small)
+    })
+    .join();
+    setrlimit(Resource::Memlock, before).unwrap();
+    let (big, small) = results.unwrap();
+    let big = big.expect("2 MiB do not fit into 256 KiB");
+    assert!(big.contains("2097152") && big.contains("262144") && big.contains("ulimit -l"), "{big}");
+    assert_eq!(small, None);
+}
+
+/// Inline data where the device has it; a device that has not enough is used without.
+#[test]
+#[ignore = "runs in the VM"]
+fn inline_messages() {
+    let inline = |inline_bytes| {
+        let params = Params { inline_bytes, ..params(OpKind::Send, Mode::Poll, 64) };
+        let (client, server) = ends(&params);
+        let sends_inline = client.sends_inline();
+        let (client, server) = workers(client, server);
+        both(&client, &server, 0, 200);
+        client.stop().unwrap().verify(200).unwrap();
+        server.stop().unwrap().verify(200).unwrap();
+        sends_inline
+    };
+    assert!(!inline(0));
+    assert!(inline(64));
+    assert!(!inline(1 << 20));
+}

@@ -60,6 +60,7 @@ pub struct Endpoint {
     pub(super) role: Role,
     /// Set when a round was cut off in the middle of an operation.
     pub(super) dirty: bool,
+    inline: bool,
     device: Device,
     port: Port,
     gid: Gid,
@@ -98,8 +99,7 @@ impl Endpoint {
         let entries = params.cq_entries();
         let send_cq = Cq::create(device, channel(!ends_on_recv)?, entries, params.comp_vector)?;
         let recv_cq = Cq::create(device, channel(ends_on_recv)?, entries, params.comp_vector)?;
-        let caps = QpCaps { send_wr: params.send_depth, recv_wr: params.recv_depth, inline_bytes: params.inline_bytes };
-        let qp = Qp::create(&pd, &send_cq, &recv_cq, caps)?;
+        let qp = create_qp(&pd, &send_cq, &recv_cq, params)?;
         qp.to_init(port.number, access)?;
 
         let ids = WrIds::new(params.worker, role);
@@ -131,6 +131,7 @@ impl Endpoint {
             params: params.clone(),
             role,
             dirty: false,
+            inline,
             device: device.clone(),
             mtu_bytes: port.active_mtu_bytes,
             port,
@@ -223,6 +224,11 @@ impl Endpoint {
         self.mtu_bytes
     }
 
+    /// True when messages are sent inline: copied into the WR by the post.
+    pub fn sends_inline(&self) -> bool {
+        self.inline
+    }
+
     /// The port that is used.
     pub fn port(&self) -> &Port {
         &self.port
@@ -275,6 +281,15 @@ impl Endpoint {
     /// State of the port now, in words.
     pub(super) fn port_state(&self) -> String {
         self.device.port(self.port.number).map_or_else(|error| error.to_string(), |port| port.state.to_string())
+    }
+}
+
+/// A device that cannot send so much inline refuses the queue pair: then it is made without.
+fn create_qp(pd: &Pd, send_cq: &Cq, recv_cq: &Cq, params: &Params) -> Result<Qp, VerbsError> {
+    let caps = QpCaps { send_wr: params.send_depth, recv_wr: params.recv_depth, inline_bytes: params.inline_bytes };
+    match Qp::create(pd, send_cq, recv_cq, caps) {
+        Err(VerbsError::CreateQp { .. }) if caps.inline_bytes > 0 => Qp::create(pd, send_cq, recv_cq, QpCaps { inline_bytes: 0, ..caps }),
+        created => created,
     }
 }
 

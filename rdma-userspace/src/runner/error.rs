@@ -113,13 +113,4 @@ pub enum RunnerError {
     /// The worker's thread is gone.
     #[error("The measured thread is gone")]
     WorkerGone,
-    /// Something that placement needs cannot be read.
-    #[error("Cannot read {path}")]
-    Read {
-        /// The file.
-        path: String,
-        /// The errno.
-        #[source]
-        source: io::Error,
-    },
 }

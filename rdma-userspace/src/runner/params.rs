@@ -140,7 +140,7 @@ pub struct Params {
     pub mtu_bytes: Option<u32>,
     /// Acknowledge timeout code: 4.096 µs · 2^timeout.
     pub timeout: u8,
-    /// Retries after a timeout.
+    /// Retries after a timeout, 0 to 7. On rxe 7 means for ever, so that a dead peer would never be noticed: the default is 6.
     pub retry: u8,
     /// Retries without a receive at the peer; 7 is for ever.
     pub rnr_retry: u8,
@@ -167,8 +167,8 @@ impl Params {
             gid_index: 0,
             comp_vector: 0,
             mtu_bytes: None,
-            timeout: 14,
-            retry: 7,
+            timeout: 16,
+            retry: 6,
             rnr_retry: 7,
             rnr_timer: 12,
             worker: 0,
