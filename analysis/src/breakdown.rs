@@ -167,12 +167,12 @@ impl Accumulator {
         }
     }
 
+    /// Only samples that slept: which event a read that did not sleep took is nothing that the exact join can know.
     fn compare_joins(&mut self, outcome: &Outcome) {
-        if outcome.joined.flags.has(Flag::Lost) || (outcome.exact_trigger.is_none() && outcome.inferred_trigger.is_none()) {
-            return;
+        if outcome.joined.slept && !outcome.joined.flags.has(Flag::Lost) {
+            self.agreement.compared += 1;
+            self.agreement.agreed += u64::from(outcome.exact_trigger.is_some() && outcome.exact_trigger == outcome.inferred_trigger);
         }
-        self.agreement.compared += 1;
-        self.agreement.agreed += u64::from(outcome.exact_trigger == outcome.inferred_trigger);
     }
 
     fn keep_if_slow(&mut self, total_ns: u64, sample: &Sample, outcome: &Outcome) {

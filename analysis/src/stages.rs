@@ -325,9 +325,9 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "event read without sleep",
-        meaning: "the event was queued before the thread read it: from the handler to the read's return (NO_SLEEP)",
+        meaning: "the event was queued before the thread read it (NO_SLEEP), or the read took the event of an earlier CQE: up to the read's return",
         place: Place::Event,
-        between: &[(Handler, WaitEnd), (Handler, ReadReturn)],
+        between: &[(Handler, WaitEnd), (Handler, ReadReturn), (CqePosted, WaitEnd)],
     },
     Stage {
         name: "poll",

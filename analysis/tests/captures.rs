@@ -139,11 +139,11 @@ fn the_writer_refuses_what_is_not_whole_and_does_not_overwrite() {
     assert!(matches!(writer.events(&raw[..raw.len() - 1]), Err(Error::Damaged { .. })));
     assert!(matches!(LogWriter::create(&path, &fixture.manifest), Err(Error::Exists { .. })));
     // More than one block's worth is split, each block at most a mebibyte.
-    let many: Vec<u8> = raw.iter().copied().cycle().take(raw.len() * 60).collect();
+    let many: Vec<u8> = raw.iter().copied().cycle().take(raw.len() * 200).collect();
     assert!(many.len() > 2 << 20);
     writer.events(&many).expect("writes");
     writer.finish(&fixture.manifest).expect("finishes");
-    assert_eq!(read(&path).expect("opens").1.len(), fixture.events.len() * 60);
+    assert_eq!(read(&path).expect("opens").1.len(), fixture.events.len() * 200);
 }
 
 #[test]

@@ -102,12 +102,24 @@ pub struct Joined {
     pub flags: Flags,
     /// Who was in the way.
     pub culprit: Culprit,
-    /// The thread left its CPU in the blocking read and was switched in again.
+    /// The thread left its CPU in the blocking read and was switched in again for the event of this sample.
     pub slept: bool,
 }
 
-/// Builds the chain. `cqe` is the position of R6 (exact join only), `handler` that of K5.
-pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>, handler: Option<usize>) -> Joined {
+/// What the joins found of a sample; positions are into the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    /// R6 of the end CQE (exact join only).
+    pub cqe: Option<usize>,
+    /// K5 of the event that ended the blocking read.
+    pub handler: Option<usize>,
+    /// The blocking read was ended by the event of an earlier CQE, and this one was found by the poll after it.
+    pub earlier_event: bool,
+}
+
+/// Builds the chain.
+pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, found: Found) -> Joined {
+    let cqe = found.cqe;
     let mut joined = Joined::default();
     let chain = &mut joined.chain;
     chain.set(Point::PostBegin, sample.post_begin_ns);
@@ -117,11 +129,12 @@ pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Opt
     }
     forward::post(&mut joined, window, sample, identity, cqe);
     forward::packet(&mut joined, window, sample, identity, cqe);
-    wakeup::event(&mut joined, window, sample, identity, cqe, handler);
+    wakeup::event(&mut joined, window, sample, identity, found);
     wakeup::interference(&mut joined, window, sample, identity, cqe);
     post_end(&mut joined, sample, cqe.map(|at| window.ts(at)));
+    joined.flags.set_if(found.earlier_event, Flag::Spurious);
     general_flags(&mut joined, sample, identity);
-    if is_incomplete(&joined, window, sample, identity, cqe) {
+    if is_incomplete(&joined, window, sample, identity, found) {
         joined.flags.set(Flag::Lost);
     }
     joined
@@ -156,7 +169,7 @@ fn general_flags(joined: &mut Joined, sample: &Sample, identity: &Identity) {
 }
 
 /// A chain is incomplete when a milestone is missing that this path always has and that the probes could have recorded.
-fn is_incomplete(joined: &Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) -> bool {
+fn is_incomplete(joined: &Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, found: Found) -> bool {
     let chain = &joined.chain;
     let missing = |point: Point, kind: Kind| !chain.has(point) && identity.records(kind);
     if window.overflowed(sample.post_begin_ns) {
@@ -168,7 +181,7 @@ fn is_incomplete(joined: &Joined, window: &Window<'_>, sample: &Sample, identity
             || missing(Point::Rcv, Kind::RxeRcv)
             || (identity.has_cqe && missing(Point::CqePosted, Kind::CqPost)));
     // An event that was read after the CQE was written has a handler call; one that was slept for has the whole wake-up.
-    let read_an_event = sample.wait_end_ns > 0 && cqe.is_none_or(|at| window.ts(at) <= sample.wait_end_ns);
+    let read_an_event = sample.wait_end_ns > 0 && !found.earlier_event && found.cqe.is_none_or(|at| window.ts(at) <= sample.wait_end_ns);
     let event = read_an_event && missing(Point::Handler, Kind::CompHandler);
     let wakeup = joined.slept
         && (missing(Point::Waking, Kind::SchedWaking)

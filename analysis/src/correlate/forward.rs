@@ -11,10 +11,12 @@ use std::collections::BTreeSet;
 /// R1, the requester's task, R2: from the post to the last packet of the request.
 pub fn post(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) {
     let chain = &mut joined.chain;
-    let end = cqe.unwrap_or(window.events.len());
+    let end = end_of(window, sample, cqe);
     let events = &window.events[..end];
     let entered = events.iter().position(|event| {
-        event.header.ts_ns >= sample.post_begin_ns && matches!(event.body, Body::RxePost(_)) && event.header.pid == identity.tid
+        (sample.post_begin_ns..=sample.post_end_ns).contains(&event.header.ts_ns)
+            && matches!(event.body, Body::RxePost(_))
+            && event.header.pid == identity.tid
     });
     if let Some(at) = entered {
         chain.set(Point::PostEnter, window.ts(at));
@@ -50,6 +52,11 @@ pub fn post(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity:
     }
 }
 
+/// What is before the CQE or, without one, before the end of the sample.
+fn end_of(window: &Window<'_>, sample: &Sample, cqe: Option<usize>) -> usize {
+    cqe.unwrap_or_else(|| window.events.partition_point(|event| event.header.ts_ns <= sample.done_ns))
+}
+
 /// The packets of the request.
 struct Sent {
     first: usize,
@@ -80,7 +87,7 @@ impl Sent {
 /// K1, NET_RX, R3, R4 and the task up to R6: from the packet that ends the sample to its CQE.
 pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) {
     let sent_ns = joined.chain.get(Point::Rexmit).or(joined.chain.get(Point::Xmit)).unwrap_or(sample.post_begin_ns);
-    let end = cqe.unwrap_or_else(|| window.events.partition_point(|event| event.header.ts_ns <= sample.done_ns));
+    let end = end_of(window, sample, cqe);
     let received = window.before(end).take_while(|(_, event)| event.header.ts_ns >= sent_ns).find(
         |(_, event)| matches!(event.body, Body::RxeRcv(RxeRcv { qpn, path, .. }) if qpn == sample.qpn && path == identity.ending_path()),
     );

@@ -14,7 +14,7 @@ pub mod window;
 
 use crate::capture::read::Stream;
 use crate::capture::{self, Manifest, Record, Sample};
-use chain::Joined;
+use chain::{Found, Joined};
 use ebpf_probes::Event;
 use exact::Exact;
 use identity::Identity;
@@ -51,6 +51,8 @@ pub struct Totals {
     pub events: u64,
     /// Records that could not be decoded.
     pub undecoded: u64,
+    /// Events held in memory at once, at most.
+    pub held_max: u64,
 }
 
 /// Joins the traced samples of a capture, in the order of their posts, and hands each to `sink`.
@@ -81,17 +83,21 @@ pub fn run(
             buffer.forget_before(sample.post_begin_ns);
         }
         events.totals.samples += 1;
+        events.totals.held_max = events.totals.held_max.max(buffer.len() as u64);
         let window = buffer.window(sample.done_ns);
         let hit = if identity.has_cqe && !options.inferred_only { exact.find(&window, &sample) } else { None };
         let call = inferred.trigger(&window, &sample, &identity);
         let inferred_at = call.and_then(|call| window.position(call.id));
         // Only a read that ended after the CQE was written can have been ended by it.
         let exact_at = hit.and_then(|hit| hit.handler.filter(|at| sample.wait_end_ns > 0 && window.ts(*at) <= sample.wait_end_ns));
-        let (cqe, handler) = match hit {
-            Some(hit) => (Some(hit.cqe), exact_at),
-            None => (None, inferred_at),
+        let found = match hit {
+            Some(hit) => {
+                let earlier_event = exact_at.is_none() && sample.wait_end_ns > 0 && call.is_some_and(|call| call.id < window.id(hit.cqe));
+                Found { cqe: Some(hit.cqe), handler: exact_at, earlier_event }
+            }
+            None => Found { cqe: None, handler: inferred_at, earlier_event: false },
         };
-        let joined = chain::build(&window, &sample, &identity, cqe, handler);
+        let joined = chain::build(&window, &sample, &identity, found);
         let outcome = Outcome { joined, exact_trigger: exact_at.map(|at| window.id(at)), inferred_trigger: call.map(|call| call.id) };
         sink(&sample, &outcome);
     }

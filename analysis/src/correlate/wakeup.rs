@@ -1,5 +1,5 @@
 //! From the CQE to user space: the bottom half, the handler, the wake-up of the thread; and what took the thread's CPU.
-use super::chain::Joined;
+use super::chain::{Found, Joined};
 use super::flags::Flag;
 use super::identity::Identity;
 use super::window::{TASKLET, Window};
@@ -8,9 +8,14 @@ use crate::stages::Point;
 use ebpf_probes::{Body, CompHandler, Kind, Softirq, Switch};
 
 /// K3/K4, K5, K6, K0, K7, K8, K9 and the return of the blocking read. Only where the thread read an event.
-pub fn event(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>, handler: Option<usize>) {
+pub fn event(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, found: Found) {
+    let Found { cqe, handler, earlier_event } = found;
     let cqe_ns = cqe.map(|at| window.ts(at));
     if sample.wait_end_ns == 0 || cqe_ns.is_some_and(|ts| ts > sample.wait_end_ns) {
+        return;
+    }
+    if earlier_event {
+        joined.chain.set(Point::WaitEnd, sample.wait_end_ns);
         return;
     }
     let switch = window.switch_in(identity.tid, sample.wait_begin_ns, sample.wait_end_ns);

@@ -41,6 +41,16 @@ impl Buffer {
         id
     }
 
+    /// Events held now.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Holds none?
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// Forgets the events before `begin_ns`, keeping what they say of their CPUs.
     pub fn forget_before(&mut self, begin_ns: u64) {
         while self.events.front().is_some_and(|event| event.header.ts_ns < begin_ns) {
