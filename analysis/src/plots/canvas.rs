@@ -270,14 +270,14 @@ fn dashes(points: &[Point], pattern: &[f64]) -> Vec<Vec<Point>> {
             let length = (to.0 - at.0).hypot(to.1 - at.1);
             if !length.is_finite() || length <= left {
                 left -= if length.is_finite() { length } else { 0.0 };
-                if slot % 2 == 0 {
+                if slot.is_multiple_of(2) {
                     piece.push(to);
                 }
                 at = to;
                 break;
             }
             at = (at.0 + (to.0 - at.0) * left / length, at.1 + (to.1 - at.1) * left / length);
-            if slot % 2 == 0 {
+            if slot.is_multiple_of(2) {
                 piece.push(at);
                 pieces.push(std::mem::take(&mut piece));
             } else {

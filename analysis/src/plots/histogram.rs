@@ -11,6 +11,8 @@ use plotters::backend::DrawingBackend;
 const PEAK_SHARE: f64 = 0.15;
 /// A peak is its own when the curve falls below this share of the lower of two peaks between them.
 const VALLEY_SHARE: f64 = 0.6;
+/// A peak of fewer samples is chance.
+const PEAK_SAMPLES: f64 = 10.0;
 /// Peaks named per curve.
 const PEAKS: usize = 3;
 
@@ -128,8 +130,10 @@ fn peaks(series: &Series<'_>) -> Vec<(f64, f64)> {
         }
         bins.push(bin);
     }
+    let n = series.latency.n as f64 * 1.000_001;
     let highest = bins.iter().map(|bin| bin.2).fold(0.0, f64::max);
-    let mut order: Vec<usize> = (0..bins.len()).filter(|&at| bins[at].2 >= highest * PEAK_SHARE && bins[at].2 > 0.0).collect();
+    let mut order: Vec<usize> =
+        (0..bins.len()).filter(|&at| bins[at].2 >= highest * PEAK_SHARE && bins[at].2 * n >= PEAK_SAMPLES).collect();
     order.sort_by(|&a, &b| bins[b].2.total_cmp(&bins[a].2).then(a.cmp(&b)));
     let mut found: Vec<usize> = Vec::new();
     for at in order {

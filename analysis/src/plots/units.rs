@@ -34,7 +34,13 @@ pub fn digits(value: f64, significant: u32) -> String {
     }
     let rounded = round_significant(value, significant);
     if rounded.abs() >= 1e7 {
-        return format!("{rounded:e}");
+        let scientific = format!("{rounded:.*e}", significant as usize - 1);
+        return match scientific.split_once('e') {
+            Some((mantissa, power)) if mantissa.contains('.') => {
+                format!("{}e{power}", mantissa.trim_end_matches('0').trim_end_matches('.'))
+            }
+            _ => scientific,
+        };
     }
     if rounded.abs() >= 1e4 {
         return grouped(rounded.abs() as u64, rounded < 0.0);

@@ -1,7 +1,7 @@
 //! One operation: its charts, and for each of its runs the stages, the bands and the slow samples.
 use super::ReportError;
 use super::charts::{Pictures, distribution, run_heading};
-use super::groups::{Group, file_name, metric_meaning, run_anchor};
+use super::groups::{Group, file_name, metric_meaning, metric_words, run_anchor};
 use super::markup::{Cell, WITHHELD, esc, paragraph, table, time_or};
 use crate::model::{Breakdown, Report, RunReport, SlowSample, StageStat};
 use crate::plots::bands::{Bands, drawn_stages};
@@ -21,21 +21,44 @@ const WATERFALLS: usize = 3;
 pub(super) fn section(out: &mut String, report: &Report, group: &Group<'_>, pictures: &mut Pictures) -> Result<(), ReportError> {
     let _ = write!(
         out,
-        "<section id=\"{}\" class=\"operation\"><h2>{}</h2>\n<p>Latency is the {}.</p>\n<div class=\"charts\">\n",
+        "<section id=\"{}\" class=\"operation\"><h2>{}</h2>\n<p>Latency here is {}: {}.</p>\n<div class=\"charts\">\n",
         group.anchor,
         esc(&group.name()),
+        metric_words(group.metric),
         metric_meaning(group.metric)
     );
     let name = &group.anchor;
     out.push_str(&pictures.figure(&format!("{name}-histogram"), false, &Histogram(distribution(group, false)))?);
     out.push_str(&pictures.figure(&format!("{name}-cdf"), false, &Cdf(distribution(group, true)))?);
     out.push_str(&pictures.figure(&format!("{name}-ccdf"), false, &Ccdf(distribution(group, true)))?);
+    // The event mode's stages stand beside the tail that they explain; the other runs' in their own sections.
+    let staged = |mode: Option<&str>| {
+        group.runs.iter().position(|run| run.breakdown.is_some() && mode.is_none_or(|mode| run.manifest.run.mode == mode))
+    };
+    let beside = staged(Some("event")).or_else(|| staged(None));
+    if let Some((at, run)) = beside.map(|at| (at, group.runs[at])) {
+        stage_chart(out, group, run, at, pictures)?;
+    }
     out.push_str("</div>\n");
     for (at, run) in group.runs.iter().enumerate() {
-        one_run(out, report, group, run, at, pictures)?;
+        one_run(out, report, group, run, at, beside == Some(at), pictures)?;
     }
     out.push_str("</section>\n");
     Ok(())
+}
+
+fn stage_chart(out: &mut String, group: &Group<'_>, run: &RunReport, at: usize, pictures: &mut Pictures) -> Result<(), ReportError> {
+    if let Some(breakdown) = &run.breakdown {
+        let chart = StageCdf { heading: run_heading(group, run), stages: &breakdown.stages };
+        out.push_str(&pictures.figure(&format!("{}-stages", file(run, at)), false, &chart)?);
+    }
+    Ok(())
+}
+
+/// Begin of the names of a run's pictures.
+fn file(run: &RunReport, at: usize) -> String {
+    let what = &run.manifest.run;
+    format!("run{:03}-{}-{}-{}-{at}", what.index, file_name(&what.op), what.size_bytes, file_name(&what.mode))
 }
 
 fn one_run(
@@ -44,6 +67,7 @@ fn one_run(
     group: &Group<'_>,
     run: &RunReport,
     at: usize,
+    stages_shown: bool,
     pictures: &mut Pictures,
 ) -> Result<(), ReportError> {
     let what = &run.manifest.run;
@@ -58,20 +82,23 @@ fn one_run(
         paragraph(out, &format!("{} of the traced samples slept and were woken by an event.", percent(share)));
     }
     let Some(breakdown) = &run.breakdown else {
-        paragraph(out, &format!("No stages: no probes ran (level {}), so the time between post and completion is not split.", what.level));
+        let why = if what.level == "none" {
+            "no probes ran (level none)".to_string()
+        } else {
+            format!("no kernel events (level {})", what.level)
+        };
+        paragraph(out, &format!("No stages: {why}, so the time between post and completion is not split."));
         out.push_str("</section>\n");
         return Ok(());
     };
     coverage(out, breakdown);
     stages(out, report, run, breakdown);
-    let file = format!("run{:03}-{}-{}-{}-{at}", what.index, file_name(&what.op), what.size_bytes, file_name(&what.mode));
+    let file = file(run, at);
     out.push_str("<div class=\"charts\">\n");
     out.push_str(&pictures.figure(&format!("{file}-bands"), true, &Bands { heading: run_heading(group, run), breakdown })?);
-    out.push_str(&pictures.figure(
-        &format!("{file}-stages"),
-        false,
-        &StageCdf { heading: run_heading(group, run), stages: &breakdown.stages },
-    )?);
+    if !stages_shown {
+        stage_chart(out, group, run, at, pictures)?;
+    }
     out.push_str("</div>\n");
     slow(out, group, run, &breakdown.slow, &file, pictures)?;
     out.push_str("</section>\n");
