@@ -65,7 +65,7 @@ fn row(line: &str, cpus: &[u32]) -> Option<IrqRow> {
         Some((number, kind)) => number.parse::<u64>().is_ok() && kind.chars().all(|c| c.is_ascii_alphabetic()),
         None => matches!(*word, "Edge" | "Level"),
     };
-    let trigger = words.iter().position(|word| is_trigger(word));
+    let trigger = words.iter().position(is_trigger);
     let name = words.get(trigger.map_or(0, |at| at + 1)..).unwrap_or_default().join(" ");
     Some(IrqRow { irq, counts, cpus: cpus.to_vec(), name })
 }
