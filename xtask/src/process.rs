@@ -146,9 +146,8 @@ mod tests {
     fn lines_are_streamed_and_a_slow_command_is_killed() {
         let mut lines = Vec::new();
         let mut command = Command::new("sh");
-        let ended_well =
-            stream(command.args(["-c", "echo a; echo b; exit 1"]), Duration::from_secs(20), |line| lines.push(line.to_owned()));
-        assert!(!ended_well.unwrap());
+        let code = stream(command.args(["-c", "echo a; echo b; exit 1"]), Duration::from_secs(20), |line| lines.push(line.to_owned()));
+        assert_eq!(code.unwrap(), 1);
         assert_eq!(lines, ["a", "b"]);
         let start = Instant::now();
         let error = stream(Command::new("sleep").arg("60"), Duration::from_millis(300), |_| ()).unwrap_err();
