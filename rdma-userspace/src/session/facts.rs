@@ -1,9 +1,9 @@
 //! What a manifest says about the machine, the device and the placement of a run.
 use super::peer::Peer;
-use super::placement::{Cpus, vector};
+use super::placement::Cpus;
 use super::{Options, SessionError, Target};
 use crate::runner::Endpoint;
-use crate::system::Root;
+use crate::system::{Root, device, irq};
 use crate::verbs::{Device, GidPair, PortState};
 use analysis::capture::manifest::{self as format, Manifest, Outcome, Placement, SCHEMA_VERSION};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -118,7 +118,10 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
 
 /// Where a run runs: vector → interrupt CPU → waiter CPU, and the identities of its thread, CQ and queue pairs.
 pub fn placement(device: &Device, options: &Options, cpus: &Cpus, identity: Identity) -> Placement {
-    let vector = vector(&Root::live(), device.name(), options.comp_vector, cpus.client);
+    let root = Root::live();
+    let vector = device::device(&root, device.name())
+        .map(|device| irq::vector_placement(&root, &device, options.comp_vector, cpus.client))
+        .unwrap_or_default();
     Placement {
         tgid: std::process::id(),
         tid: identity.tid,

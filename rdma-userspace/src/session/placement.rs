@@ -2,7 +2,7 @@
 use super::options::CpuChoice;
 use super::{Options, SessionError};
 use crate::control::message::ServerFacts;
-use crate::system::{Root, device, irq};
+use crate::system::Root;
 use std::fmt;
 
 /// CPUs of the measured threads; `None`: wherever the scheduler likes.
@@ -55,43 +55,6 @@ pub fn allowed_cpus(root: &Root) -> Vec<u32> {
     let status = root.text("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.and_then(crate::system::root::cpu_list).unwrap_or_default()
-}
-
-/// Completion vector → interrupt → its CPUs, and the sentence about it.
-pub struct Vector {
-    /// Linux interrupt of the vector.
-    pub irq: Option<u32>,
-    /// CPUs that it may run on.
-    pub irq_cpus: Option<String>,
-    /// Vector → interrupt CPU → waiter CPU.
-    pub text: String,
-}
-
-/// What the kernel tells about a completion vector of a device.
-pub fn vector(root: &Root, device_name: &str, comp_vector: u32, waiter: Option<u32>) -> Vector {
-    let waiter = waiter.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-    let found = device::device(root, device_name);
-    let row = found.as_ref().and_then(|device| irq::of_vector(root, device, comp_vector));
-    match (&found, row) {
-        (_, Some(row)) => {
-            let affinity = irq::affinity(root, row.irq);
-            let cpus = affinity.effective.or(affinity.allowed);
-            let on = cpus.clone().unwrap_or_else(|| "CPUs that the kernel does not tell".to_owned());
-            let text = format!("completion vector {comp_vector} → irq {} ({}) on CPU {on} → waiter on {waiter}", row.irq, row.name);
-            Vector { irq: Some(row.irq), irq_cpus: cpus, text }
-        }
-        (Some(device), None) if device.is_software() => {
-            let text = format!(
-                "completion vector {comp_vector} → no interrupt of its own (software device: completions come from the network's softirq, a tasklet or a work item) → waiter on {waiter}"
-            );
-            Vector { irq: None, irq_cpus: None, text }
-        }
-        _ => Vector {
-            irq: None,
-            irq_cpus: None,
-            text: format!("completion vector {comp_vector} → an interrupt that the driver does not name → waiter on {waiter}"),
-        },
-    }
 }
 
 #[cfg(test)]

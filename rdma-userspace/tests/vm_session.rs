@@ -1,0 +1,238 @@
+//! The main job, end to end in a guest with soft-RoCE: the program itself, as a user runs it, and what its captures say.
+//!
+//! Ignored by default: `cargo xtask test` runs them inside the guest, where `rdmascope` is on the PATH and `rxe0` is there.
+#[path = "vm/program.rs"]
+mod program;
+
+use analysis::capture::manifest::{Manifest, Outcome};
+use analysis::capture::{Capture, Sample, find};
+use analysis::model::{Breakdown, Report, RunReport};
+use std::path::Path;
+use std::time::Duration;
+use program::{Program, rdmascope, wait_for};
+
+const PATIENCE: Duration = Duration::from_secs(240);
+
+fn measure(out: &Path, arguments: &[&str]) -> Report {
+    let out = out.to_str().expect("a plain path");
+    let mut program = rdmascope(&[&["compare", "--loopback", "--device", "rxe0", "--out", out, "--no-report", "--quiet"], arguments].concat());
+    let end = program.end_within(PATIENCE);
+    assert_eq!(end.code, Some(0), "{}", end.text);
+    analysis::analyse::report(Path::new(out)).expect("the captures open")
+}
+
+fn run_of<'a>(report: &'a Report, op: &str, mode: &str) -> &'a RunReport {
+    let found = report.runs.iter().find(|run| run.manifest.run.op == op && run.manifest.run.mode == mode);
+    found.unwrap_or_else(|| panic!("no run {op} {mode}"))
+}
+
+/// The truth lines of the main job: coverage, loss, and the inferred join against the exact one.
+fn assert_true(run: &RunReport) -> &Breakdown {
+    let name = format!("{} {}", run.manifest.run.op, run.manifest.run.mode);
+    let breakdown = run.breakdown.as_ref().unwrap_or_else(|| panic!("{name}: no breakdown"));
+    assert!(breakdown.samples > 0, "{name}: no traced samples");
+    let lost = breakdown.lost as f64 / breakdown.samples as f64;
+    assert!(lost <= 0.001, "{name}: {} of {} samples LOST", breakdown.lost, breakdown.samples);
+    assert!(breakdown.coverage >= 0.95, "{name}: coverage {}", breakdown.coverage);
+    assert!(breakdown.covered_samples >= 0.99, "{name}: covered samples {}", breakdown.covered_samples);
+    if run.manifest.run.mode == "event" && run.slept_share.is_some_and(|share| share > 0.0) {
+        let agreement = breakdown.agreement.unwrap_or_else(|| panic!("{name}: the joins were not compared"));
+        assert_eq!(agreement.agreed, agreement.compared, "{name}: the inferred join chose another trigger");
+        assert!(agreement.compared > 0, "{name}: nothing to compare");
+    }
+    breakdown
+}
+
+fn has_symbol(name: &str) -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").expect("kallsyms");
+    symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name))
+}
+
+fn stages<'a>(breakdown: &'a Breakdown) -> Vec<&'a str> {
+    breakdown.stages.iter().filter(|stage| stage.n > 0).map(|stage| stage.name.as_str()).collect()
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn every_operation_is_joined_with_the_kernel() {
+    let out = tempfile::tempdir().expect("a folder");
+    let report = measure(out.path(), &["-n", "2000"]);
+    // Six operations by polling, five by event: no CQE marks the pong of write-pp.
+    assert_eq!(report.runs.len(), 11);
+    for run in &report.runs {
+        let breakdown = assert_true(run);
+        assert_eq!(run.untraced.as_ref().map(|it| it.n), Some(2000), "{} {}", run.manifest.run.op, run.manifest.run.mode);
+        // The work items of later kernels are a stage of their own; tasklet kernels have none.
+        let seen = stages(breakdown);
+        let workqueue = seen.iter().any(|name| name.ends_with("workqueue"));
+        assert_eq!(workqueue, has_symbol("rxe_sender"), "{} {}: {seen:?}", run.manifest.run.op, run.manifest.run.mode);
+    }
+    let send = run_of(&report, "send", "event");
+    assert!(send.slept_share.is_some_and(|share| share >= 0.5), "slept share {:?}", send.slept_share);
+    let breakdown = send.breakdown.as_ref().expect("checked above");
+    for name in ["handler", "activation", "run queue", "return to user", "poll"] {
+        assert!(stages(breakdown).contains(&name), "{name} is not among {:?}", stages(breakdown));
+    }
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn silence_in_polling_is_proven_by_the_event_rounds() {
+    let out = tempfile::tempdir().expect("a folder");
+    let report = measure(out.path(), &["-n", "1000", "--op", "send"]);
+    let hits = |mode: &str, hook: &str| {
+        let plan = &run_of(&report, "send", mode).manifest.plan;
+        let row = plan.iter().find(|row| row.symbol.as_deref().is_some_and(|it| it.ends_with(hook))).unwrap_or_else(|| panic!("{hook}: no row"));
+        assert!(row.attached, "{hook} is not attached: {}", row.reason);
+        row.hits.expect("hits are counted")
+    };
+    assert_eq!(hits("poll", "ib_uverbs_comp_handler"), 0);
+    assert!(hits("event", "ib_uverbs_comp_handler") >= 500);
+    assert_eq!(hits("poll", "mlx5_ib_poll_cq"), 0);
+    assert_eq!(hits("event", "mlx5_ib_poll_cq"), 0);
+    let silent = &run_of(&report, "send", "poll").silent;
+    let handler = silent.iter().find(|it| it.symbol.ends_with("ib_uverbs_comp_handler")).expect("said to be silent");
+    assert!(handler.meaning.contains("control"), "{}", handler.meaning);
+}
+
+/// Starts a server and a client that would run for long, and waits until the client's capture has samples.
+fn long_run(folder: &Path, port: u16) -> (Program, Program, std::path::PathBuf) {
+    let token = folder.join("token");
+    std::fs::write(&token, "0123456789abcdef0123456789abcdef\n").expect("a token file");
+    let (token, out) = (token.to_str().expect("plain").to_owned(), folder.join("out"));
+    let address = format!("127.0.0.1:{port}");
+    let server = rdmascope(&["serve", "--bind", &address, "--device", "rxe0", "--token-file", &token]);
+    let client = rdmascope(&[
+        "run", &address, "--token-file", &token, "--device", "rxe0", "--op", "send", "--mode", "event", "-n", "50000000", "--no-seal", "--no-report",
+        "--quiet", "--out", out.to_str().expect("plain"),
+    ]);
+    assert!(wait_for(PATIENCE, || recorded(&out) > 0), "no sample was recorded");
+    (server, client, out)
+}
+
+/// Samples that a reader of the growing capture sees.
+fn recorded(out: &Path) -> usize {
+    let Some(folder) = find(out).ok().and_then(|found| found.into_iter().next()) else { return 0 };
+    let samples: Option<Vec<Sample>> = Capture::open(&folder).ok().and_then(|mut capture| capture.samples().ok()?.collect::<Result<_, _>>().ok());
+    samples.map_or(0, |samples| samples.len())
+}
+
+fn manifest(out: &Path) -> Manifest {
+    let folder = find(out).expect("a folder").remove(0);
+    analysis::capture::read::read_manifest(&folder).expect("a manifest")
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_killed_server_ends_the_client_with_a_clear_error_and_a_capture() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut server, mut client, out) = long_run(folder.path(), 18_701);
+    server.signal("KILL");
+    let end = client.end_within(Duration::from_secs(10));
+    assert_eq!(end.code, Some(1), "{}", end.text);
+    assert!(end.text.contains("peer"), "{}", end.text);
+    assert!(recorded(&out) > 0);
+    assert!(matches!(manifest(&out).outcome, Outcome::Failed(_)), "{:?}", manifest(&out).outcome);
+    server.end_within(Duration::from_secs(10));
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_killed_client_leaves_a_capture_and_a_server_that_serves_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut server, mut client, out) = long_run(folder.path(), 18_702);
+    client.signal("KILL");
+    client.end_within(Duration::from_secs(10));
+    assert!(recorded(&out) > 0);
+    assert_eq!(manifest(&out).outcome, Outcome::Recording);
+    // The server says within ten seconds that this client is gone, and takes another one.
+    assert!(wait_for(Duration::from_secs(10), || server.text().contains("closed the control connection")), "{}", server.text());
+    let token = folder.path().join("token");
+    let next = folder.path().join("next");
+    let mut client = rdmascope(&[
+        "run", "127.0.0.1:18702", "--token-file", token.to_str().expect("plain"), "--device", "rxe0", "--op", "read", "-n", "200", "--level", "none",
+        "--quiet", "--no-report", "--out", next.to_str().expect("plain"),
+    ]);
+    let end = client.end_within(PATIENCE);
+    assert_eq!(end.code, Some(0), "{}\nserver: {}", end.text, server.text());
+    server.signal("INT");
+    assert_eq!(server.end_within(Duration::from_secs(10)).code, Some(0));
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn ctrl_c_leaves_a_valid_capture() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut server, mut client, out) = long_run(folder.path(), 18_703);
+    client.signal("INT");
+    let end = client.end_within(Duration::from_secs(10));
+    assert_eq!(end.code, Some(1), "{}", end.text);
+    assert_eq!(manifest(&out).outcome, Outcome::Interrupted);
+    assert!(recorded(&out) > 0);
+    server.signal("INT");
+    server.end_within(Duration::from_secs(10));
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_stranger_is_refused_and_the_server_lives_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = rdmascope(&["serve", "--bind", "127.0.0.1:18704", "--device", "rxe0"]);
+    let out = folder.path().join("out");
+    let mut stranger = rdmascope(&[
+        "run", "127.0.0.1:18704", "--token", "not-the-token-at-all", "--device", "rxe0", "-n", "10", "--out", out.to_str().expect("plain"),
+    ]);
+    let end = stranger.end_within(PATIENCE);
+    assert_eq!(end.code, Some(1), "{}", end.text);
+    assert!(end.text.contains("refused") && end.text.contains("token"), "{}", end.text);
+    assert!(server.is_running(), "{}", server.text());
+    server.signal("INT");
+    assert_eq!(server.end_within(Duration::from_secs(10)).code, Some(0));
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn what_cannot_be_is_refused_with_the_usage_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("plain");
+    for (arguments, code, words) in [
+        (vec!["run", "--loopback", "--op", "write-pp", "--mode", "event"], 2, "no CQE marks the pong"),
+        (vec!["run", "--loopback", "--cpu", "4096"], 2, "4096"),
+        (vec!["run", "--loopback", "--size", "0"], 2, "size"),
+        (vec!["run", "--loopback", "--device", "mlx5_77"], 69, "rxe0"),
+        (vec!["run", "127.0.0.1:1", "--token", "0123456789abcdef", "--connect-timeout", "1"], 1, "rdmascope serve"),
+        (vec!["trace", "--pid", "999999"], 1, "999999"),
+    ] {
+        let with_out = if arguments[0] == "run" { [arguments.as_slice(), &["--out", out, "-n", "10"]].concat() } else { arguments.clone() };
+        let end = rdmascope(&with_out).end_within(PATIENCE);
+        assert_eq!(end.code, Some(code), "{arguments:?}: {}", end.text);
+        assert!(end.text.contains(words), "{arguments:?}: {}", end.text);
+    }
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn trace_finds_the_cq_of_a_program_that_is_not_ours() {
+    let ping = ["-e", "-d", "rxe0", "-g", "1", "-n", "100000", "-s", "64"];
+    let mut server = Program::start("ibv_rc_pingpong", &ping);
+    std::thread::sleep(Duration::from_secs(1));
+    let mut client = Program::start("ibv_rc_pingpong", &[&ping[..], &["127.0.0.1"]].concat());
+    std::thread::sleep(Duration::from_secs(1));
+    let pid = client.id().to_string();
+    let end = rdmascope(&["trace", "--pid", &pid, "--duration", "4"]).end_within(PATIENCE);
+    assert_eq!(end.code, Some(0), "{}", end.text);
+    let (events, unresolved) = resolved(&end.text).unwrap_or_else(|| panic!("no CQ in {}", end.text));
+    assert!(events >= 100, "{}", end.text);
+    assert!(unresolved * 100 <= events, "{unresolved} of {events} events are unresolved: {}", end.text);
+    client.signal("KILL");
+    server.signal("KILL");
+}
+
+/// Events, and those among them whose end was not found, of the first CQ: `N events: …, M unresolved`.
+fn resolved(text: &str) -> Option<(u64, u64)> {
+    let line = text.lines().find(|line| line.contains(" events: "))?;
+    let events = line.trim().split(' ').next()?.parse().ok()?;
+    let unresolved = line.strip_suffix(" unresolved")?.rsplit(' ').next()?.parse().ok()?;
+    Some((events, unresolved))
+}
