@@ -91,7 +91,7 @@ fn one_run(
         out.push_str("</section>\n");
         return Ok(());
     };
-    coverage(out, breakdown);
+    coverage(out, breakdown, what.mode == "poll");
     stages(out, report, run, breakdown);
     let file = file(run, at);
     out.push_str("<div class=\"charts\">\n");
@@ -105,7 +105,7 @@ fn one_run(
     Ok(())
 }
 
-fn coverage(out: &mut String, breakdown: &Breakdown) {
+fn coverage(out: &mut String, breakdown: &Breakdown, polling: bool) {
     let mut text = format!(
         "{} of {} traced samples were joined with kernel events; {} LOST. Named stages cover {} of the total time, and at least 90 % of the time in {} of the samples.",
         count(breakdown.joined),
@@ -123,7 +123,9 @@ fn coverage(out: &mut String, breakdown: &Breakdown) {
                 count(agreement.compared)
             );
         }
-        None => text.push_str(" No exact join is possible here, so the inferred one stands unchecked."),
+        // Polling has no wake-up whose trigger could be inferred.
+        None if polling => {}
+        None => text.push_str(" The inferred join (by CQ and time) could not be checked against an exact one in this run."),
     }
     if !breakdown.flags.is_empty() {
         let flags: Vec<String> = breakdown.flags.iter().map(|(flag, n)| format!("{flag} {}", count(*n))).collect();
@@ -185,6 +187,7 @@ fn stage_row(stage: &StageStat, number: Option<usize>) -> Vec<Cell> {
         number.map_or_else(|| "·".to_string(), |at| (at + 1).to_string()),
         esc(&stage.name)
     );
+    let missing = if stage.n == 0 { "none seen" } else { WITHHELD };
     let width = if stage.share.is_finite() { (stage.share * 100.0).clamp(0.0, 100.0) } else { 0.0 };
     let bar = format!(
         "<span class=\"share\"><span class=\"track\"><span class=\"fill{hatch}\" style=\"width:{width:.2}%;background-color:{}\"></span></span>{}</span>",
@@ -196,8 +199,8 @@ fn stage_row(stage: &StageStat, number: Option<usize>) -> Vec<Cell> {
         Cell::Html(bar),
         Cell::Num(duration(stage.mean_of_all_ns)),
         Cell::Num(count(stage.n)),
-        time_or(stage.p50_ns.map(|ns| ns as f64), WITHHELD),
-        time_or(stage.p99_ns.map(|ns| ns as f64), WITHHELD),
+        time_or(stage.p50_ns.map(|ns| ns as f64), missing),
+        time_or(stage.p99_ns.map(|ns| ns as f64), missing),
         Cell::Num(duration(stage.max_ns as f64)),
         Cell::Num(count(stage.negative)),
         Cell::Text(stage.meaning.clone()),

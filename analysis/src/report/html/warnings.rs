@@ -52,7 +52,8 @@ fn collect(report: &Report) -> Vec<String> {
             Outcome::Unstable(why) => all.push(format!("{}: UNSTABLE, the machine was too noisy to say: {why}", run_words(run))),
             Outcome::Failed(why) => all.push(format!("{}: FAILED: {why}", run_words(run))),
         }
-        if run.loss_share > LOSS_LIMIT {
+        let loss_said = run.warnings.iter().any(|warning| warning.to_lowercase().contains("lost"));
+        if run.loss_share > LOSS_LIMIT && !loss_said {
             all.push(format!("{}: {} of the records were lost; stages and tails may be wrong", run_words(run), percent(run.loss_share)));
         }
     }
