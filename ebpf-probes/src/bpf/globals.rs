@@ -16,6 +16,8 @@ globals! {
     OFF_TASK_PID: u32 = OFFSET_UNKNOWN;
     /// `task_struct.tgid`.
     OFF_TASK_TGID: u32 = OFFSET_UNKNOWN;
+    /// `task_struct.__state`, or `state` on older kernels; used where the switch does not tell the state.
+    OFF_TASK_STATE: u32 = OFFSET_UNKNOWN;
     /// `ib_cq.uobject`.
     OFF_CQ_UOBJECT: u32 = OFFSET_UNKNOWN;
     /// `ib_cq.res.task`.
@@ -61,6 +63,8 @@ globals! {
     /// `mlx4_cq.irq`.
     OFF_MLX4_IRQ: u32 = OFFSET_UNKNOWN;
 
+    /// 1: `sched_switch` has the state of the thread that leaves as its fourth argument.
+    SWITCH_TELLS_STATE: u32 = 0;
     /// 1: tasklets are recorded only when their function is one of the four below.
     TASKLET_FILTER: u32 = 0;
     /// Address of a tasklet's function that leads to a completion handler, or 0.

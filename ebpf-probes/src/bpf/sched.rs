@@ -9,7 +9,7 @@ use aya_ebpf::programs::RawTracePointContext;
 use ebpf_probes::config::NONE;
 use ebpf_probes::{Kind, Program, Switch, Wake};
 
-use super::globals::{OFF_TASK_PID, known};
+use super::globals::{OFF_TASK_PID, OFF_TASK_STATE, SWITCH_TELLS_STATE, known};
 use super::hit::{Hit, now_ns};
 use super::{read, tracked};
 
@@ -52,12 +52,22 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
         return 0;
     }
     let ts_ns = now_ns();
-    let preempted = u32::from(ctx.arg::<u64>(0) & 0xff != 0);
+    let preempted = u32::from(ctx.arg::<u64>(0) & 0xff != 0 || still_wants_to_run(&ctx));
     let mut prev_comm = [0_u64; 2];
     // SAFETY: the helper writes at most the given size, zero padded.
     unsafe { bpf_get_current_comm(prev_comm.as_mut_ptr().cast(), size_of_val(&prev_comm) as u32) };
     hit.emit_at(ts_ns, Kind::SchedSwitch, WideSwitch { prev_pid, next_pid, prev_comm, preempted, reserved: 0 });
     0
+}
+
+/// The flag in argument 0 tells of preemption inside the kernel only; on the way back to user space a thread is switched out
+/// with its state still `TASK_RUNNING` (0).
+#[inline(always)]
+fn still_wants_to_run(ctx: &RawTracePointContext) -> bool {
+    if SWITCH_TELLS_STATE.load() != 0 {
+        return ctx.arg::<u32>(3) == 0;
+    }
+    known(&OFF_TASK_STATE).and_then(|offset| read::<u32>(ctx.arg(1), offset)) == Some(0)
 }
 
 /// [`Switch`] with its name as words: bytes would be copied one by one.

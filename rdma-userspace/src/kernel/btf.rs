@@ -138,7 +138,18 @@ impl Btf {
     /// Types of a function's parameters as C text without qualifiers (`struct rxe_qp *`); `None` when it is not described.
     pub fn parameters(&self, function: &str) -> Option<Vec<String>> {
         let id = self.find(function, |head| head.kind == kind::FUNC)?;
-        let (proto, owner, at) = self.record(self.head(id).ok()?.0.size_or_type).ok()?;
+        self.proto_parameters(self.head(id).ok()?.0.size_or_type)
+    }
+
+    /// Types of the parameters of a typedef that is a pointer to a function (`btf_trace_*`), as [`Btf::parameters`].
+    pub fn callback_parameters(&self, typedef: &str) -> Option<Vec<String>> {
+        let id = self.find(typedef, |head| head.kind == kind::TYPEDEF)?;
+        let (pointer, _) = self.head(self.peel(id).ok()?).ok()?;
+        if pointer.kind == kind::PTR { self.proto_parameters(pointer.size_or_type) } else { None }
+    }
+
+    fn proto_parameters(&self, id: u32) -> Option<Vec<String>> {
+        let (proto, owner, at) = self.record(id).ok().filter(|(head, _, _)| head.kind == kind::FUNC_PROTO)?;
         let ids = (0..proto.count as usize).map(|index| u32_at(&owner.bytes, at + 12 + 8 * index + 4).ok());
         ids.map(|id| self.type_text(id?, 0)).collect()
     }

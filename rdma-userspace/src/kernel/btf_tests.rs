@@ -85,4 +85,6 @@ fn the_running_kernel_is_understood() {
     assert!(pid > 100 && pid < btf.size_of("task_struct").expect("size"));
     assert_eq!(btf.member_offset("work_struct", "func"), Ok(24));
     assert!(btf.has_typedef("btf_trace_sched_switch"));
+    let switch = btf.callback_parameters("btf_trace_sched_switch").expect("described");
+    assert_eq!(switch[2..4], ["struct task_struct *", "struct task_struct *"]);
 }

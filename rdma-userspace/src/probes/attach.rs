@@ -294,6 +294,7 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
     let is_filtered = !plan.all_tasklets && plan.tasklets.len() <= tasklets.len();
     let tasklet_names = ["TASKLET_FUNC_0", "TASKLET_FUNC_1", "TASKLET_FUNC_2", "TASKLET_FUNC_3"];
     let switches = [
+        ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
         ("TASKLET_FILTER", u32::from(is_filtered)),
         ("IRQ_FILTER", u32::from(!config.irqs.is_empty())),
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),

@@ -44,6 +44,9 @@ enum Fallback {
 }
 use Fallback::{Constant, None as Nothing, Table};
 
+/// Members that had another name on older kernels: (structure, name now, name before).
+const RENAMED: &[(&str, &str, &str)] = &[("task_struct", "__state", "state")];
+
 struct Wanted {
     global: &'static str,
     module: Option<&'static str>,
@@ -63,6 +66,7 @@ const fn core(global: &'static str, structure: &'static str, path: &'static str,
 /// Everything that the programs read. Table values: observed on 5.10 (docs/probes.md).
 const WANTED: &[Wanted] = &[
     core("OFF_TASK_PID", "task_struct", "pid", Nothing),
+    core("OFF_TASK_STATE", "task_struct", "__state", Nothing),
     core("OFF_TASK_TGID", "task_struct", "tgid", Nothing),
     core("OFF_WORK_FUNC", "work_struct", "func", Constant(24)),
     core("OFF_FILE_PRIVATE", "file", "private_data", Nothing),
@@ -117,7 +121,13 @@ impl Offsets {
 
 fn resolve(wanted: &Wanted, facts: &Facts, table_holds: bool) -> Offset {
     let from_btf = match facts.btf_of(wanted.module) {
-        Some(btf) => btf.member_offset(wanted.structure, wanted.path).map_err(|error| error.to_string()),
+        Some(btf) => {
+            let older = RENAMED.iter().find(|(structure, now, _)| (*structure, *now) == (wanted.structure, wanted.path));
+            let found = btf.member_offset(wanted.structure, wanted.path);
+            found
+                .or_else(|error| older.and_then(|(_, _, before)| btf.member_offset(wanted.structure, before).ok()).ok_or(error))
+                .map_err(|error| error.to_string())
+        }
         None => Err("this kernel has no BTF".to_owned()),
     };
     match (from_btf, wanted.fallback) {

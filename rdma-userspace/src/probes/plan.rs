@@ -83,6 +83,8 @@ pub struct Plan {
     pub all_tasklets: bool,
     /// Addresses of work functions that matter.
     pub works: Vec<u64>,
+    /// True when a switch tells the state of the thread that leaves.
+    pub switch_tells_state: bool,
     /// Where skipped runs are told; `None`: this kernel does not tell.
     pub missed: Option<MissedFields>,
 }
@@ -120,8 +122,15 @@ impl Plan {
             all_tasklets: tasklets.iter().any(Option::is_none),
             tasklets: tasklets.into_iter().flatten().collect(),
             works: works.into_iter().flatten().collect(),
+            switch_tells_state: switch_tells_state(facts),
             missed: MissedFields::of(facts),
         }
+    }
+
+    /// The same plan with only the hooks that give one of these kinds.
+    pub fn only(mut self, kinds: &[Kind]) -> Self {
+        self.hooks.retain(|hook| hook.gives.iter().any(|kind| kinds.contains(kind)));
+        self
     }
 
     /// Hooks that ought to be there and are not.
@@ -255,6 +264,12 @@ impl Situation<'_> {
             .all(|(at, allowed)| parameters.get(at).is_some_and(|parameter| allowed.contains(&parameter.as_str())));
         if fits { Ok(", arguments as expected") } else { Err(format!("`{}` takes ({})", candidate.symbol, parameters.join(", "))) }
     }
+}
+
+/// `sched_switch` got a fourth argument in about 5.18; the typedef counts the hidden first one.
+fn switch_tells_state(facts: &Facts) -> bool {
+    let parameters = facts.vmlinux.as_ref().and_then(|btf| btf.callback_parameters("btf_trace_sched_switch"));
+    parameters.is_some_and(|parameters| parameters.len() > 4)
 }
 
 /// Functions of that name in the driver's modules or in the kernel image: address and module.

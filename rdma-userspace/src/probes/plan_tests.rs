@@ -135,6 +135,13 @@ fn levels_hold_what_they_say() {
 }
 
 #[test]
+fn a_plan_can_be_narrowed_to_kinds() {
+    let plan = Plan::decide(&linux_6_12(), Level::Std).only(&[Kind::CqPost, Kind::SchedSwitch]);
+    let names: Vec<_> = plan.hooks.iter().map(|hook| hook.hook).collect();
+    assert_eq!(names, ["K8 run", "R6 CQE posted"]);
+}
+
+#[test]
 fn an_absent_hook_says_why() {
     let mut facts = linux_6_12();
     facts.modules.remove("mlx4_ib");

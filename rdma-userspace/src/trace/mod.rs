@@ -12,11 +12,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ebpf_probes::{Event, decode};
+use ebpf_probes::{Event, Kind, decode};
 
 use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes, monotonic_ns, threads_of};
 pub use join::{CqTrace, Join};
 
+/// What a trace needs of level std: the fewer probes, the less the program is slowed.
+const KINDS: &[Kind] = &[Kind::CompHandler, Kind::SchedWaking, Kind::SchedWakeup, Kind::SchedSwitch, Kind::CqPost];
 /// Time between two looks at the ring.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 /// Records younger than this wait: a CPU may still be about to write an older one.
@@ -55,7 +57,7 @@ pub struct Trace {
 /// # Errors
 /// [`TraceError::Probe`] when the process does not exist or no probe can be had, [`TraceError::Output`].
 pub fn run(pid: u32, duration: Option<Duration>, stop: &AtomicBool, out: &mut impl Write) -> Result<Trace, TraceError> {
-    let plan = Plan::for_kernel(Path::new("/"), Level::Std).map_err(ProbeError::from)?;
+    let plan = Plan::for_kernel(Path::new("/"), Level::Std).map_err(ProbeError::from)?.only(KINDS);
     let mut probes = Probes::load(&plan, &Config { trace_all_qps: true, ..Config::default() })?;
     let threads = probes.track_process(pid)?;
     let mut join = Join::new(pid, &threads);
@@ -79,10 +81,11 @@ pub fn run(pid: u32, duration: Option<Duration>, stop: &AtomicBool, out: &mut im
         records.collect(&mut probes);
         records.settle(monotonic_ns().saturating_sub(SETTLE_NS), &mut join);
     }
-    let traced = begin.elapsed();
+    let (traced, end_ns) = (begin.elapsed(), monotonic_ns());
     probes.detach();
     records.collect(&mut probes);
-    records.settle(u64::MAX, &mut join);
+    // Probes go one after the other: what came meanwhile would be half a story.
+    records.settle(end_ns, &mut join);
 
     let (losses, hooks) = (probes.losses()?, probes.hooks()?);
     let cqs = join.finish();
