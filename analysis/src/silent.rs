@@ -33,8 +33,9 @@ fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest
     for row in manifest.plan.iter().filter(|row| row.attached) {
         let (Some(symbol), Some(hits)) = (row.symbol.as_deref(), traced_hits(manifest, row)) else { continue };
         let polling = manifest.run.mode == "poll";
-        let by_design = (symbol == COMP_HANDLER && polling) || row.silence.is_some();
-        if !by_design && hits > 0 {
+        // The plan names a module's function as `module:function`.
+        let function = symbol.rsplit(':').next().unwrap_or(symbol);
+        if hits > 0 && !(function == COMP_HANDLER && polling) {
             continue;
         }
         let control = others
@@ -44,7 +45,7 @@ fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest
             .filter_map(|(other, its)| Some((other, traced_hits(other, its)?)))
             .max_by_key(|(_, hits)| *hits)
             .filter(|(_, hits)| *hits > 0);
-        let why = match (symbol, &row.silence) {
+        let why = match (function, &row.silence) {
             (COMP_HANDLER, _) if polling && hits == 0 => {
                 "silent by design: a CQ that is polled is not armed, so no handler is called".into()
             }
@@ -61,7 +62,7 @@ fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest
                 other.run.mode
             ),
             None if why.contains("no control possible") => String::new(),
-            None if symbol == MLX5_POLL => "no control possible here".into(),
+            None if function == MLX5_POLL => "no control possible here".into(),
             None => "no control: no other run of this session has it firing".into(),
         };
         let meaning = if proof.is_empty() { why } else { format!("{why}; {proof}") };

@@ -7,15 +7,16 @@ mod program;
 use analysis::capture::manifest::{Manifest, Outcome};
 use analysis::capture::{Capture, Sample, find};
 use analysis::model::{Breakdown, Report, RunReport};
+use program::{Program, rdmascope, wait_for};
 use std::path::Path;
 use std::time::Duration;
-use program::{Program, rdmascope, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
 fn measure(out: &Path, arguments: &[&str]) -> Report {
     let out = out.to_str().expect("a plain path");
-    let mut program = rdmascope(&[&["compare", "--loopback", "--device", "rxe0", "--out", out, "--no-report", "--quiet"], arguments].concat());
+    let mut program =
+        rdmascope(&[&["compare", "--loopback", "--device", "rxe0", "--out", out, "--no-report", "--quiet"], arguments].concat());
     let end = program.end_within(PATIENCE);
     assert_eq!(end.code, Some(0), "{}", end.text);
     analysis::analyse::report(Path::new(out)).expect("the captures open")
@@ -48,7 +49,7 @@ fn has_symbol(name: &str) -> bool {
     symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name))
 }
 
-fn stages<'a>(breakdown: &'a Breakdown) -> Vec<&'a str> {
+fn stages(breakdown: &Breakdown) -> Vec<&str> {
     breakdown.stages.iter().filter(|stage| stage.n > 0).map(|stage| stage.name.as_str()).collect()
 }
 
@@ -82,7 +83,8 @@ fn silence_in_polling_is_proven_by_the_event_rounds() {
     let report = measure(out.path(), &["-n", "1000", "--op", "send"]);
     let hits = |mode: &str, hook: &str| {
         let plan = &run_of(&report, "send", mode).manifest.plan;
-        let row = plan.iter().find(|row| row.symbol.as_deref().is_some_and(|it| it.ends_with(hook))).unwrap_or_else(|| panic!("{hook}: no row"));
+        let row =
+            plan.iter().find(|row| row.symbol.as_deref().is_some_and(|it| it.ends_with(hook))).unwrap_or_else(|| panic!("{hook}: no row"));
         assert!(row.attached, "{hook} is not attached: {}", row.reason);
         row.hits.expect("hits are counted")
     };
@@ -103,8 +105,23 @@ fn long_run(folder: &Path, port: u16) -> (Program, Program, std::path::PathBuf) 
     let address = format!("127.0.0.1:{port}");
     let server = rdmascope(&["serve", "--bind", &address, "--device", "rxe0", "--token-file", &token]);
     let client = rdmascope(&[
-        "run", &address, "--token-file", &token, "--device", "rxe0", "--op", "send", "--mode", "event", "-n", "50000000", "--no-seal", "--no-report",
-        "--quiet", "--out", out.to_str().expect("plain"),
+        "run",
+        &address,
+        "--token-file",
+        &token,
+        "--device",
+        "rxe0",
+        "--op",
+        "send",
+        "--mode",
+        "event",
+        "-n",
+        "50000000",
+        "--no-seal",
+        "--no-report",
+        "--quiet",
+        "--out",
+        out.to_str().expect("plain"),
     ]);
     assert!(wait_for(PATIENCE, || recorded(&out) > 0), "no sample was recorded");
     (server, client, out)
@@ -113,7 +130,8 @@ fn long_run(folder: &Path, port: u16) -> (Program, Program, std::path::PathBuf) 
 /// Samples that a reader of the growing capture sees.
 fn recorded(out: &Path) -> usize {
     let Some(folder) = find(out).ok().and_then(|found| found.into_iter().next()) else { return 0 };
-    let samples: Option<Vec<Sample>> = Capture::open(&folder).ok().and_then(|mut capture| capture.samples().ok()?.collect::<Result<_, _>>().ok());
+    let samples: Option<Vec<Sample>> =
+        Capture::open(&folder).ok().and_then(|mut capture| capture.samples().ok()?.collect::<Result<_, _>>().ok());
     samples.map_or(0, |samples| samples.len())
 }
 
@@ -150,8 +168,22 @@ fn a_killed_client_leaves_a_capture_and_a_server_that_serves_the_next() {
     let token = folder.path().join("token");
     let next = folder.path().join("next");
     let mut client = rdmascope(&[
-        "run", "127.0.0.1:18702", "--token-file", token.to_str().expect("plain"), "--device", "rxe0", "--op", "read", "-n", "200", "--level", "none",
-        "--quiet", "--no-report", "--out", next.to_str().expect("plain"),
+        "run",
+        "127.0.0.1:18702",
+        "--token-file",
+        token.to_str().expect("plain"),
+        "--device",
+        "rxe0",
+        "--op",
+        "read",
+        "-n",
+        "200",
+        "--level",
+        "none",
+        "--quiet",
+        "--no-report",
+        "--out",
+        next.to_str().expect("plain"),
     ]);
     let end = client.end_within(PATIENCE);
     assert_eq!(end.code, Some(0), "{}\nserver: {}", end.text, server.text());
@@ -180,7 +212,16 @@ fn a_stranger_is_refused_and_the_server_lives_on() {
     let mut server = rdmascope(&["serve", "--bind", "127.0.0.1:18704", "--device", "rxe0"]);
     let out = folder.path().join("out");
     let mut stranger = rdmascope(&[
-        "run", "127.0.0.1:18704", "--token", "not-the-token-at-all", "--device", "rxe0", "-n", "10", "--out", out.to_str().expect("plain"),
+        "run",
+        "127.0.0.1:18704",
+        "--token",
+        "not-the-token-at-all",
+        "--device",
+        "rxe0",
+        "-n",
+        "10",
+        "--out",
+        out.to_str().expect("plain"),
     ]);
     let end = stranger.end_within(PATIENCE);
     assert_eq!(end.code, Some(1), "{}", end.text);
@@ -215,9 +256,9 @@ fn what_cannot_be_is_refused_with_the_usage_code() {
 #[ignore = "runs in the VM"]
 fn trace_finds_the_cq_of_a_program_that_is_not_ours() {
     let ping = ["-e", "-d", "rxe0", "-g", "1", "-n", "100000", "-s", "64"];
-    let mut server = Program::start("ibv_rc_pingpong", &ping);
+    let server = Program::start("ibv_rc_pingpong", &ping);
     std::thread::sleep(Duration::from_secs(1));
-    let mut client = Program::start("ibv_rc_pingpong", &[&ping[..], &["127.0.0.1"]].concat());
+    let client = Program::start("ibv_rc_pingpong", &[&ping[..], &["127.0.0.1"]].concat());
     std::thread::sleep(Duration::from_secs(1));
     let pid = client.id().to_string();
     let end = rdmascope(&["trace", "--pid", &pid, "--duration", "4"]).end_within(PATIENCE);

@@ -84,7 +84,8 @@ impl Program {
             status = self.child.try_wait().expect("our child");
             status.is_some()
         });
-        let status = status.unwrap_or_else(|| panic!("{} did not end within {} s; it said: {}", self.name, deadline.as_secs(), self.text()));
+        let status =
+            status.unwrap_or_else(|| panic!("{} did not end within {} s; it said: {}", self.name, deadline.as_secs(), self.text()));
         for reader in self.readers.drain(..) {
             reader.join().expect("readers do not panic");
         }
