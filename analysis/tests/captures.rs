@@ -246,10 +246,10 @@ fn the_report_says_what_it_must() {
     assert!(new_kernel.stages.iter().any(|stage| stage.name == "task workqueue"));
     assert!(!report.runs[0].breakdown.as_ref().expect("traced").stages.iter().any(|stage| stage.name.contains("workqueue")));
     let silent = &report.runs[2].silent;
-    let handler = silent.iter().find(|hook| hook.symbol == "ib_uverbs_comp_handler").expect("polling has a silent handler");
+    let handler = silent.iter().find(|hook| hook.symbol.ends_with("ib_uverbs_comp_handler")).expect("polling has a silent handler");
     assert_eq!(handler.hits, 0);
     assert!(handler.meaning.contains("silent by design") && handler.meaning.contains("fired 1,200 times"), "{}", handler.meaning);
-    let mlx5 = silent.iter().find(|hook| hook.symbol == "mlx5_ib_poll_cq").expect("mlx5 is named");
+    let mlx5 = silent.iter().find(|hook| hook.symbol.ends_with("mlx5_ib_poll_cq")).expect("mlx5 is named");
     assert_eq!(mlx5.meaning, "kernel consumers only; no control possible here");
     let [comparison] = &report.comparisons[..] else { panic!("{:?}", report.comparisons) };
     assert!(comparison.withheld && comparison.verdict.contains("INLINE"), "{comparison:?}");
