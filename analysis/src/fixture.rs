@@ -381,9 +381,9 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         },
         rounds: Vec::new(),
         plan: vec![
-            row("K5 completion handler", "ib_uverbs_comp_handler", &[Kind::CompHandler], None),
+            row("K5 completion handler", "ib_uverbs:ib_uverbs_comp_handler", &[Kind::CompHandler], None),
             row("other hooks", "all", &all, None),
-            row("mlx5 poll", "mlx5_ib_poll_cq", &[], Some("kernel consumers only; no control possible here")),
+            row("mlx5 poll", "mlx5_ib:mlx5_ib_poll_cq", &[], Some("kernel consumers only; no control possible here")),
         ],
         losses: vec![LossRow { kind: "comp_handler".into(), attempted: 10, delivered: 10, lost: 0 }],
         missed_probes: None,

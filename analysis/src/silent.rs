@@ -28,14 +28,19 @@ pub fn traced_hits(manifest: &Manifest, row: &PlanRow) -> Option<u64> {
     counted.or(row.hits)
 }
 
+/// Is `symbol` this function, with or without its module in front?
+fn names(symbol: &str, function: &str) -> bool {
+    symbol.rsplit(':').next() == Some(function)
+}
+
 fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest> + Clone) -> Vec<SilentHook> {
     let mut silent = Vec::new();
     for row in manifest.plan.iter().filter(|row| row.attached) {
         let (Some(symbol), Some(hits)) = (row.symbol.as_deref(), traced_hits(manifest, row)) else { continue };
         let polling = manifest.run.mode == "poll";
-        // The plan names a module's function as `module:function`.
-        let function = symbol.rsplit(':').next().unwrap_or(symbol);
-        if hits > 0 && !(function == COMP_HANDLER && polling) {
+        let is_handler = names(symbol, COMP_HANDLER);
+        // The two hooks that are asked about are always stated; others only where they did not fire.
+        if hits > 0 && !(is_handler && polling) && !names(symbol, MLX5_POLL) {
             continue;
         }
         let control = others
@@ -45,13 +50,11 @@ fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest
             .filter_map(|(other, its)| Some((other, traced_hits(other, its)?)))
             .max_by_key(|(_, hits)| *hits)
             .filter(|(_, hits)| *hits > 0);
-        let why = match (function, &row.silence) {
-            (COMP_HANDLER, _) if polling && hits == 0 => {
-                "silent by design: a CQ that is polled is not armed, so no handler is called".into()
-            }
-            (COMP_HANDLER, _) if polling => "fired although the CQ is polled: another CQ of this process is armed".into(),
-            (_, Some(silence)) => silence.clone(),
-            _ => "attached, but it did not fire in this run".into(),
+        let why = match &row.silence {
+            _ if is_handler && polling && hits == 0 => "silent by design: a CQ that is polled is not armed, so no handler is called".into(),
+            _ if is_handler && polling => "fired although the CQ is polled: another CQ of this process is armed".into(),
+            Some(silence) => silence.clone(),
+            None => format!("attached, but it did not fire in this run; the device of this run is driven by {}", manifest.device.driver),
         };
         let proof = match control {
             Some((other, times)) => format!(
@@ -62,7 +65,7 @@ fn statements<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest
                 other.run.mode
             ),
             None if why.contains("no control possible") => String::new(),
-            None if function == MLX5_POLL => "no control possible here".into(),
+            None if names(symbol, MLX5_POLL) => "no control possible here".into(),
             None => "no control: no other run of this session has it firing".into(),
         };
         let meaning = if proof.is_empty() { why } else { format!("{why}; {proof}") };

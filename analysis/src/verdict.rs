@@ -56,9 +56,13 @@ fn culprit(stage: &str, outcome: &Outcome) -> Option<String> {
     let culprit = &outcome.joined.culprit;
     let flags = outcome.joined.flags;
     let taken = || {
-        culprit.preempted_by.map(|(pid, away_ns)| {
-            let who = if pid == 0 { "the idle task".to_string() } else { format!("thread {pid}") };
-            match away_ns {
+        culprit.preempted_by.map(|it| {
+            let who = match (it.pid, it.comm) {
+                (0, _) => "the idle task".to_string(),
+                (pid, Some(name)) => format!("{} (thread {pid})", comm(&name)),
+                (pid, None) => format!("thread {pid}"),
+            };
+            match it.away_ns {
                 Some(away) => format!("{who} had its CPU for {}", ns(away as f64)),
                 None => format!("{who} took its CPU"),
             }
@@ -81,9 +85,15 @@ fn culprit(stage: &str, outcome: &Outcome) -> Option<String> {
         "notify delay" | "bottom-half wait" | "rx interrupt" | "rx softirq" | "task queue" if flags.has(Flag::BhDeferred) => {
             Some("the softirq was deferred to another thread (ksoftirqd)".into())
         }
-        "return to user" | "poll" | "detect" | "event read" | "device, network and detection" | "protocol and detection" => {
-            taken().or_else(noise).or_else(|| Some("no kernel cause was seen".into()))
-        }
+        "return to user"
+        | "poll"
+        | "detect"
+        | "event read"
+        | "post return after completion"
+        | "device, network and detection"
+        | "protocol and detection" => taken()
+            .or_else(noise)
+            .or_else(|| Some("no kernel cause was seen (a stall of the hypervisor or the machine looks like this)".into())),
         "requester workqueue" | "task workqueue" => Some("the work waited for a kernel worker".into()),
         "retransmission" => Some("a packet was sent again after a timeout or a lost answer".into()),
         _ => None,
@@ -103,9 +113,12 @@ fn advice(stage: &str, flags: Flags) -> &'static str {
             "see which softirqs and interrupts share that CPU (/proc/interrupts, /proc/softirqs)"
         }
         "retransmission" => "read the port's retransmission counters and look for drops on the way",
-        "detect" | "poll" | "return to user" | "device, network and detection" | "protocol and detection" => {
-            "keep other threads and interrupts off the thread's CPU"
-        }
+        "detect"
+        | "poll"
+        | "return to user"
+        | "post return after completion"
+        | "device, network and detection"
+        | "protocol and detection" => "keep other threads and interrupts off the thread's CPU",
         _ => "compare with the samples around it and repeat with more samples",
     }
 }

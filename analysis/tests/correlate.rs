@@ -197,10 +197,26 @@ fn a_repeated_packet_is_a_retransmission() {
 fn a_packet_taken_by_a_running_napi_poll_is_not_given_an_interrupt() {
     let mut fixture = generate(Scenario::TwoGuests, 1, 1, 2);
     fixture.events.retain(|(_, body)| !matches!(body.kind(), Kind::IrqEntry | Kind::IrqExit));
+    fixture.events.retain(|(_, body)| body.kind() != Kind::SoftirqExit);
     let (_, outcome) = join(&fixture, Options::default())[0];
     let found = found_stages(&outcome);
     assert!(outcome.joined.flags.has(Flag::NapiPolled) && !outcome.joined.flags.has(Flag::Lost));
     assert!(!found.contains_key("rx interrupt") && found.contains_key("rx softirq"), "{found:?}");
+}
+
+#[test]
+fn softirqs_whose_ends_are_not_recorded_give_the_same_stages() {
+    for scenario in [Scenario::TwoGuests, Scenario::SendEvent61] {
+        let whole = generate(scenario, 1, 60, 8);
+        let mut without = whole.clone();
+        without.events.retain(|(_, body)| !matches!(body.kind(), Kind::SoftirqExit | Kind::IrqExit | Kind::NapiPoll));
+        for ((_, a), (_, b)) in join(&whole, Options::default()).iter().zip(&join(&without, Options::default())) {
+            assert_eq!(found_stages(a), found_stages(b), "{scenario:?}");
+            assert_eq!(a.joined.flags, b.joined.flags, "{scenario:?}");
+            assert_eq!(b.joined.flags.has(Flag::Loopback), scenario == Scenario::SendEvent61);
+            assert!(!b.joined.flags.has(Flag::NapiPolled));
+        }
+    }
 }
 
 #[test]

@@ -78,6 +78,17 @@ impl Chain {
     }
 }
 
+/// The measured thread lost its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preemption {
+    /// Thread that got the CPU.
+    pub pid: u32,
+    /// Its name, known where it was the one that left when the measured thread came back.
+    pub comm: Option<[u8; 16]>,
+    /// For how long; `None`: not back within the sample.
+    pub away_ns: Option<u64>,
+}
+
 /// Who was in the way, for the verdict on a slow sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Culprit {
@@ -85,8 +96,8 @@ pub struct Culprit {
     pub before: Option<(u32, [u8; 16])>,
     /// CPU that left an idle state between the wake-up and the switch.
     pub idle_exit_cpu: Option<u32>,
-    /// Thread that took the CPU from the measured thread, and for how long (`None`: it did not come back within the sample).
-    pub preempted_by: Option<(u32, Option<u64>)>,
+    /// Thread that took the CPU from the measured thread.
+    pub preempted_by: Option<Preemption>,
     /// Interrupts on the measured thread's CPU while it was due or polling.
     pub irqs: u32,
     /// Softirqs on that CPU in the same time.

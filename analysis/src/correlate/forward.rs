@@ -2,7 +2,7 @@
 use super::chain::Joined;
 use super::flags::Flag;
 use super::identity::Identity;
-use super::window::{TASKLET, Window};
+use super::window::{NET_RX, TASKLET, Window};
 use crate::capture::Sample;
 use crate::stages::Point;
 use ebpf_probes::{Body, Event, Kind, RxeRcv, RxeTask, RxeXmit, Softirq, Work, path};
@@ -97,7 +97,11 @@ pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identit
         return;
     }
     joined.chain.set(Point::Rcv, window.ts(rcv));
-    arrival(joined, window, rcv, sent_ns);
+    if identity.same_kernel {
+        joined.flags.set(Flag::Loopback);
+    } else {
+        arrival(joined, window, rcv, sent_ns);
+    }
     let task = match cqe {
         Some(cqe) => task_before(window, cqe, identity.qpn, |task| identity.is_ending_task(task)),
         None => window
@@ -126,7 +130,8 @@ pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identit
     }
 }
 
-/// How the packet came in: interrupt and softirq, an earlier NAPI poll, or from this very host.
+/// How the packet came in: with an interrupt and a softirq of its own, or by an earlier NAPI poll. The end of a softirq may not be
+/// recorded; the last one that began on the packet's CPU is the one it came in.
 fn arrival(joined: &mut Joined, window: &Window<'_>, rcv: usize, sent_ns: u64) {
     let Body::RxeRcv(RxeRcv { skb, .. }) = window.events[rcv].body else { return };
     let cpu = window.events[rcv].header.cpu;
@@ -138,16 +143,17 @@ fn arrival(joined: &mut Joined, window: &Window<'_>, rcv: usize, sent_ns: u64) {
         joined.chain.set(Point::NetRx, window.ts(at));
     }
     let softirq = match window.open_net_rx(rcv) {
-        None => return joined.flags.set(Flag::Loopback),
         Some(Some(at)) if window.ts(at) >= sent_ns => at,
-        Some(_) => return joined.flags.set(Flag::NapiPolled),
+        _ => return joined.flags.set(Flag::NapiPolled),
     };
     joined.chain.set(Point::NetSoftirq, window.ts(softirq));
     let irq = window
         .before(softirq)
         .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
         .filter(|(_, event)| event.header.cpu == cpu)
-        .take_while(|(_, event)| !matches!(event.body, Body::SoftirqExit(Softirq { vec: super::window::NET_RX, .. })))
+        .take_while(|(_, event)| {
+            !matches!(event.body, Body::SoftirqExit(Softirq { vec: NET_RX, .. }) | Body::SoftirqEntry(Softirq { vec: NET_RX, .. }))
+        })
         .find(|(_, event)| matches!(event.body, Body::IrqEntry(_)));
     match irq {
         Some((at, event)) => {

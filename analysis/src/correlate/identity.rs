@@ -23,6 +23,8 @@ pub struct Identity {
     pub depth: u32,
     /// True when rxe's own hooks can be seen.
     pub rxe: bool,
+    /// Both ends run on one kernel: packets do not pass a network device.
+    pub same_kernel: bool,
     /// PREEMPT_RT.
     pub realtime: bool,
     /// The clock check was made and failed.
@@ -50,6 +52,7 @@ impl Identity {
             event_mode: run.mode != "poll",
             depth: run.depth,
             rxe: manifest.device.driver.contains("rxe"),
+            same_kernel: run.same_kernel,
             realtime: manifest.host.realtime,
             clock_unsure: manifest
                 .clock_check

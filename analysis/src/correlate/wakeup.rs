@@ -1,5 +1,5 @@
 //! From the CQE to user space: the bottom half, the handler, the wake-up of the thread; and what took the thread's CPU.
-use super::chain::{Found, Joined};
+use super::chain::{Found, Joined, Preemption};
 use super::flags::Flag;
 use super::identity::Identity;
 use super::window::{TASKLET, Window};
@@ -143,8 +143,15 @@ pub fn interference(joined: &mut Joined, window: &Window<'_>, sample: &Sample, i
             Body::SchedSwitch(Switch { prev_pid, next_pid, .. }) if prev_pid == identity.tid && time > from_ns => {
                 let polling = sample.wait_end_ns == 0 || time > sample.wait_end_ns || joined.slept;
                 if polling && joined.culprit.preempted_by.is_none() {
-                    let back = window.switch_in(identity.tid, time, sample.done_ns).map(|back| window.ts(back) - time);
-                    joined.culprit.preempted_by = Some((next_pid, back));
+                    let back = window.switch_in(identity.tid, time, sample.done_ns);
+                    let comm = back.and_then(|back| match window.events[back].body {
+                        Body::SchedSwitch(switch) if switch.prev_pid == next_pid => Some(switch.prev_comm),
+                        _ => None,
+                    });
+                    let away_ns = back.map(|back| window.ts(back) - time);
+                    let own = back.is_some_and(|back| comm.is_some() && next_pid != 0 && window.events[back].header.tgid == identity.tgid);
+                    joined.flags.set_if(own, Flag::Observer);
+                    joined.culprit.preempted_by = Some(Preemption { pid: next_pid, comm, away_ns });
                     joined.flags.set(Flag::ReaderPreempted);
                 }
             }
