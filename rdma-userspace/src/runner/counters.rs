@@ -20,9 +20,12 @@ pub struct RoundStats {
     pub voluntary_switches: u64,
     /// Times that its CPU was taken away.
     pub involuntary_switches: u64,
-    /// Completion events read.
+    /// Completion events read by the blocking reads of samples.
     pub events: u64,
-    /// Events that brought no CQE.
+    /// Events read between samples: of completions that the poll after arming had found already.
+    #[serde(default)]
+    pub drained_events: u64,
+    /// Events of blocking reads that brought no CQE.
     pub empty_wakeups: u64,
     /// Polls after arming that found the CQE already there.
     pub armed_poll_hits: u64,
@@ -40,7 +43,8 @@ impl RoundStats {
         round.thread_cpu_ns = self.thread_cpu_ns;
         round.voluntary_switches = self.voluntary_switches;
         round.involuntary_switches = self.involuntary_switches;
-        round.events = self.events;
+        // The manifest counts every event that was read.
+        round.events = self.events + self.drained_events;
         round.empty_wakeups = self.empty_wakeups;
         round.armed_poll_hits = self.armed_poll_hits;
         round.empty_polls = self.empty_polls;
@@ -51,6 +55,7 @@ impl RoundStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModeCounters {
     pub events: u64,
+    pub drained_events: u64,
     pub empty_wakeups: u64,
     pub armed_poll_hits: u64,
     pub empty_polls: u64,

@@ -104,6 +104,7 @@ pub(crate) fn run<P: Party, M: CompletionMode>(
     stats.samples = done;
     let counters = *mode.counters();
     stats.events = counters.events;
+    stats.drained_events = counters.drained_events;
     stats.empty_wakeups = counters.empty_wakeups;
     stats.armed_poll_hits = counters.armed_poll_hits;
     stats.empty_polls = counters.empty_polls;
@@ -157,6 +158,9 @@ fn measure<P: Party, M: CompletionMode>(
         }
         done += 1;
         monitor.progress(done);
+        if let Err(halt) = mode.between(end.end_cq()) {
+            return (done, sample, Err(halt));
+        }
         if sample.done_ns > last_ns {
             return (done, sample, Ok(if done == wanted { RoundEnd::Done } else { RoundEnd::TimeUp }));
         }

@@ -8,6 +8,10 @@
 //! Between wake-up and poll the queue is never armed. It is armed again only after an event that brought nothing: such an event was raised
 //! by a completion that an earlier poll took, and hardware ignores an arm that came before that event was read.
 //! A completion that was there before the arm raises no event on rxe, hence the poll between arm and read.
+//!
+//! A sample whose completion was found by that poll leaves an event behind, or a queue that is still armed and will raise one for a
+//! completion that nobody waits for. Left alone, such events pile up in the channel, every later read returns at once with an old one, and
+//! the thread never sleeps again. So after such a sample, before the next one begins, the channel is emptied without blocking.
 use super::CompletionMode;
 use crate::runner::counters::ModeCounters;
 use crate::runner::monitor::Monitor;
@@ -19,6 +23,8 @@ use analysis::capture::Sample;
 #[derive(Default)]
 pub(crate) struct EventMode {
     counters: ModeCounters,
+    /// The last sample ended without a read: its event may be in the channel.
+    unread: bool,
 }
 
 impl CompletionMode for EventMode {
@@ -32,6 +38,7 @@ impl CompletionMode for EventMode {
                 // The read of a spurious event before this arm is not the one that the end CQE followed.
                 (sample.wait_begin_ns, sample.wait_end_ns) = (0, 0);
                 self.counters.armed_poll_hits += 1;
+                self.unread = true;
                 return Ok(());
             }
             sample.wait_begin_ns = monotonic_ns();
@@ -55,6 +62,14 @@ impl CompletionMode for EventMode {
                 return Err(Halt::Stopped);
             }
         }
+    }
+
+    #[inline]
+    fn between(&mut self, cq: &Cq) -> Result<(), Halt> {
+        if std::mem::take(&mut self.unread) {
+            self.counters.drained_events += cq.drain_events()?;
+        }
+        Ok(())
     }
 
     fn counters(&mut self) -> &mut ModeCounters {

@@ -18,6 +18,9 @@ pub(crate) trait CompletionMode: Default {
     /// It is called after the post, with the queue empty but for what that post brings.
     fn wait(&mut self, cq: &Cq, batch: &mut Batch, monitor: &Monitor, sample: &mut Sample) -> Result<(), Halt>;
 
+    /// Between two samples: puts in order what the last wait left behind.
+    fn between(&mut self, cq: &Cq) -> Result<(), Halt>;
+
     /// Counters since the round began; taking them resets them.
     fn counters(&mut self) -> &mut ModeCounters;
 }

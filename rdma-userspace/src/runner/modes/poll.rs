@@ -30,6 +30,11 @@ impl CompletionMode for PollMode {
         result
     }
 
+    #[inline]
+    fn between(&mut self, _: &Cq) -> Result<(), Halt> {
+        Ok(())
+    }
+
     fn counters(&mut self) -> &mut ModeCounters {
         &mut self.counters
     }

@@ -126,6 +126,17 @@ impl RawCq {
         Ok(())
     }
 
+    /// True when an event is there to be read: the next `read_event` does not block.
+    pub fn has_event(&self) -> io::Result<bool> {
+        let Some(channel) = &self.channel else {
+            return Ok(false);
+        };
+        let mut fd = libc::pollfd { fd: channel.fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid structure, and a timeout of 0: the call never blocks.
+        let ready = unsafe { libc::poll(&mut fd, 1, 0) };
+        if ready < 0 { Err(io::Error::last_os_error()) } else { Ok(fd.revents & libc::POLLIN != 0) }
+    }
+
     /// Acknowledges every event read so far: one call and one lock for all.
     pub fn acknowledge(&self) {
         let events = self.unacked.swap(0, Ordering::Relaxed);
