@@ -1,6 +1,7 @@
 //! Hardware virtualisation or emulation: `/dev/kvm` may open, and a guest may even start under it, and then hang before its
 //! first line. So a kernel is booted under kvm with a deadline once, and the answer is remembered for this boot of the host.
 
+use super::emulator::Emulator;
 use super::kernel::Kernel;
 use super::qemu;
 use crate::paths;
@@ -52,32 +53,34 @@ impl Accel {
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     boot_id: String,
+    qemu: String,
     accel: Accel,
     why: String,
 }
 
 /// What this machine can do; tried once per boot of the host.
-pub fn choose(kernel: &Kernel) -> Result<Accel> {
+pub fn choose(kernel: &Kernel, emulator: &Emulator) -> Result<Accel> {
     let file = paths::target().join("vm/accel.json");
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     if let Some(known) = fs::read(&file).ok().and_then(|text| serde_json::from_slice::<Answer>(&text).ok())
         && known.boot_id == boot_id
+        && known.qemu == emulator.version
     {
         return Ok(known.accel);
     }
-    let (accel, why) = match try_kvm(kernel) {
+    let (accel, why) = match try_kvm(kernel, emulator) {
         Ok(()) => (Accel::Kvm, "a kernel booted under it".to_owned()),
         Err(why) => (Accel::Tcg, why),
     };
-    eprintln!("xtask: guests run under {} ({why})", accel.name());
-    fs::write(&file, serde_json::to_vec_pretty(&Answer { boot_id, accel, why })?)?;
+    eprintln!("xtask: guests run under {}, QEMU {} ({why})", accel.name(), emulator.version);
+    fs::write(&file, serde_json::to_vec_pretty(&Answer { boot_id, qemu: emulator.version.clone(), accel, why })?)?;
     Ok(accel)
 }
 
-fn try_kvm(kernel: &Kernel) -> Result<(), String> {
+fn try_kvm(kernel: &Kernel, emulator: &Emulator) -> Result<(), String> {
     let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
     opened.map_err(|error| format!("no /dev/kvm: {error}"))?;
-    let mut command = qemu::bare();
+    let mut command = qemu::bare(emulator);
     command.args(Accel::Kvm.args()).args(["-m", "512", "-serial", "stdio", "-kernel"]).arg(&kernel.image);
     command.args(["-append", "console=ttyS0 panic=-1 tsc=reliable"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

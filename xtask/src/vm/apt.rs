@@ -20,14 +20,12 @@ pub struct Archive {
 impl Archive {
     /// The Debian archive of this machine.
     pub fn of_this_machine() -> Result<Self> {
-        let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-        let value = |key: &str| release.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim_matches('"'));
-        let (id, codename) = (value("ID="), value("VERSION_CODENAME="));
-        let (Some("debian"), Some(codename)) = (id, codename) else {
-            return Err(exit::infrastructure(
+        let codename = debian_codename().ok_or_else(|| {
+            exit::infrastructure(
                 "kernels by release number come from the Debian archive, and this machine is no Debian: use `--kernel host`",
-            ));
-        };
+            )
+        })?;
+        let codename = codename.as_str();
         let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
         if let Ok(entries) = fs::read_dir("/etc/apt/sources.list.d") {
             files.extend(entries.flatten().map(|entry| entry.path()));
@@ -44,6 +42,13 @@ impl Archive {
         );
         found.ok_or_else(|| exit::infrastructure(format!("no apt entry of this machine offers {codename} main")))
     }
+}
+
+/// The code name of this machine's Debian release, such as `bookworm`; none on other distributions.
+pub fn debian_codename() -> Option<String> {
+    let release = fs::read_to_string("/etc/os-release").ok()?;
+    let value = |key: &str| release.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim_matches('"'));
+    (value("ID=") == Some("debian")).then(|| value("VERSION_CODENAME=").map(str::to_owned))?
 }
 
 /// The archive of a deb822 file's first enabled stanza that offers `suite` and `main`.

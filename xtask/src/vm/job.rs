@@ -1,6 +1,7 @@
 //! One job: images are written, one or two guests boot, run their commands and hand over their files. One job at a time.
 
 use super::accel::{self, Accel};
+use super::emulator::Emulator;
 use super::image::{self, Contents};
 use super::kernel::Kernel;
 use super::qemu::{self, Hardware, Running, WireEnd};
@@ -84,7 +85,8 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         return Err(exit::coded(2, format!("a job has one or two guests, not {}", job.guests.len())));
     }
     let _lock = lock()?;
-    let accel = if job.icount { Accel::TcgIcount } else { accel::choose(&job.kernel)? };
+    let emulator = Emulator::find()?;
+    let accel = if job.icount { Accel::TcgIcount } else { accel::choose(&job.kernel, &emulator)? };
     let folder = paths::target().join("vm/run");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
@@ -106,6 +108,7 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
     for (index, letter) in LETTERS.into_iter().take(count).enumerate() {
         let end = if index == 0 { WireEnd::First } else { WireEnd::Second };
         let hardware = Hardware {
+            emulator: &emulator,
             letter,
             accel,
             cpus: if job.icount { 1 } else { job.cpus },

@@ -5,6 +5,7 @@ mod accel;
 mod apt;
 mod cli;
 mod cpio;
+mod emulator;
 mod image;
 mod job;
 mod kernel;

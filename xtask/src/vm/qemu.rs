@@ -1,15 +1,16 @@
 //! QEMU's command line and its process: a guest never outlives the xtask that started it.
 
 use super::accel::Accel;
+use super::emulator::Emulator;
 use super::kernel::Kernel;
 use crate::process;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 /// QEMU without any device, which the kernel ends when xtask ends.
-pub fn bare() -> Command {
+pub fn bare(emulator: &Emulator) -> Command {
     let mut command = process::command("setpriv");
-    command.args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64", "-nodefaults", "-no-user-config"]);
+    command.args(["--pdeathsig", "KILL", "--"]).args(emulator.words()).args(["-nodefaults", "-no-user-config"]);
     command.args(["-display", "none", "-no-reboot", "-machine", "q35"]);
     command
 }
@@ -18,6 +19,8 @@ pub fn bare() -> Command {
 /// be short.
 #[derive(Debug)]
 pub struct Hardware<'a> {
+    /// The program.
+    pub emulator: &'a Emulator,
     /// Letter of the guest; names its files.
     pub letter: char,
     /// How the CPU is made.
@@ -48,7 +51,7 @@ impl Hardware<'_> {
     /// The command that runs the guest in `folder`, where its image and its disk are.
     pub fn command(&self, kernel: &Kernel, folder: &Path) -> Command {
         let letter = self.letter;
-        let mut command = bare();
+        let mut command = bare(self.emulator);
         command.args(self.accel.args());
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mib.to_string(), "-kernel"]).arg(&kernel.image);
         // tsc=reliable: else the guest marks the clock unstable and every clock read leaves the guest.
