@@ -25,6 +25,8 @@ const NO_PROGRESS: Duration = Duration::from_secs(5);
 const ROUND_TIME_MAX: Duration = Duration::from_secs(4);
 /// Samples of one warm-up block.
 const WARM_UP_SAMPLES: u64 = 200;
+/// Samples of the warm-up after the probes came or went.
+const SETTLE_SAMPLES: u64 = 20;
 /// After a failure on this side the peer gets so long to tell its part of the story.
 const PEER_STORY: Duration = Duration::from_millis(500);
 
@@ -166,7 +168,7 @@ impl Session {
         let total = (steps.len() * runs.len()) as u64;
         let mut done = 0;
         for step in steps {
-            self.observer.set(step.traced)?;
+            let changed = self.observer.set(step.traced)?;
             let mut order: Vec<&mut OpenRun> = runs.iter_mut().collect();
             if step.reversed {
                 order.reverse();
@@ -176,10 +178,15 @@ impl Session {
                 let kind = if step.traced { "traced" } else { "untraced" };
                 progress.step("round", &format!("{}, {} samples, {kind}", run.name(), rounds.samples_each), done, total);
                 let kind = RoundKind { traced: step.traced, warmup: false };
+                if changed {
+                    // The kernel's text has just changed: the first operations after that tell of cold caches, not of the path.
+                    self.round(run, SETTLE_SAMPLES, RoundKind { warmup: true, ..kind }, peer).await?;
+                }
                 self.round(run, rounds.samples_each, kind, peer).await?;
             }
         }
-        Ok(self.observer.set(false)?)
+        self.observer.set(false)?;
+        Ok(())
     }
 
     async fn open(&mut self, op: OpKind, mode: Mode, peer: &mut Peer) -> Result<OpenRun, SessionError> {
@@ -240,7 +247,11 @@ impl Session {
         let busy_before = machine_busy_ns();
         let outcome = self.measured(run, index, samples, peer).await;
         let busy_ns = busy_before.zip(machine_busy_ns()).map(|(before, after)| after.saturating_sub(before));
-        let harvest = if kind.traced { self.observer.harvest()? } else { Harvest::default() };
+        let harvest = match kind {
+            RoundKind { traced: true, warmup: false } => self.observer.harvest()?,
+            RoundKind { traced: true, warmup: true } => self.observer.discard()?,
+            RoundKind { traced: false, .. } => Harvest::default(),
+        };
         let (samples, stats, failure) = match outcome {
             Ok(result) => (result.samples, result.stats, None),
             Err((samples, stats, error)) => (samples, stats, Some(error)),

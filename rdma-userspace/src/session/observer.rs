@@ -95,14 +95,14 @@ impl Observer {
         }
     }
 
-    /// Attaches the probes, or drops every link.
+    /// Attaches the probes, or drops every link. Tells whether that changed anything.
     ///
     /// # Errors
     /// When not one hook attaches.
-    pub fn set(&mut self, traced: bool) -> Result<(), ProbeError> {
-        let Ok(probes) = &mut self.probes else { return Ok(()) };
+    pub fn set(&mut self, traced: bool) -> Result<bool, ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(false) };
         if traced == self.attached {
-            return Ok(());
+            return Ok(false);
         }
         if traced {
             probes.attach()?;
@@ -114,7 +114,17 @@ impl Observer {
             self.plan = probes.hooks()?.iter().map(plan_row).collect();
         }
         // What happened outside of a round belongs to none.
-        self.harvest().map(drop)
+        self.discard()?;
+        Ok(true)
+    }
+
+    /// Throws away what has come since the last time.
+    ///
+    /// # Errors
+    /// As [`Observer::harvest`].
+    pub fn discard(&mut self) -> Result<Harvest, ProbeError> {
+        self.harvest()?;
+        Ok(Harvest::default())
     }
 
     /// What has come since the last time.

@@ -32,12 +32,6 @@ impl Recording {
     /// # Errors
     /// When the capture cannot be written.
     pub fn round(&mut self, round: Round, samples: &[Sample], harvest: Harvest) -> Result<(), SessionError> {
-        if let Some(log) = &mut self.log {
-            if !round.warmup {
-                log.samples(samples)?;
-            }
-            log.events(&harvest.records)?;
-        }
         for (hook, hits) in &harvest.hits {
             if let Some(row) = self.manifest.plan.iter_mut().find(|row| row.hook == *hook) {
                 row.hits = Some(row.hits.unwrap_or(0) + hits);
@@ -49,9 +43,15 @@ impl Recording {
             (None, Some(now)) if !round_seen(&self.manifest) => Some(now),
             _ => None,
         };
+        let warmup = round.warmup;
         self.manifest.rounds.push(Round { hits: harvest.hits, ..round });
         if let Some(log) = &mut self.log {
+            // The manifest first: a reader leaves out samples of a round that it does not know.
             log.manifest(&self.manifest)?;
+            if !warmup {
+                log.samples(samples)?;
+                log.events(&harvest.records)?;
+            }
         }
         Ok(())
     }
