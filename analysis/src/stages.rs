@@ -157,13 +157,13 @@ pub const STAGES: &[Stage] = &[
         name: "requester queue",
         meaning: "from rxe's post function to the start of its requester, without the wait for a kernel worker",
         place: Place::Rxe,
-        between: &[(PostEnter, ReqQueued), (PostEnter, ReqStart), (ReqWork, ReqStart)],
+        between: &[(PostEnter, ReqQueued), (PostEnter, ReqStart), (PostEnter, ReqWork), (ReqWork, ReqStart)],
     },
     Stage {
         name: "requester workqueue",
         meaning: "the send task waits for a kernel worker (rxe from 6.12 on)",
         place: Place::Rxe,
-        between: &[(ReqQueued, ReqWork), (PostEnter, ReqWork), (ReqQueued, ReqStart)],
+        between: &[(ReqQueued, ReqWork), (ReqQueued, ReqStart)],
     },
     Stage {
         name: "requester",

@@ -3,7 +3,8 @@
 //! It knows the CQ (process and handle), the handler calls on it (K5), when the thread read an event and whether it slept. Events
 //! of a channel are read in the order in which they were queued, so handler calls wait in a FIFO: a read that did not sleep took
 //! the oldest; a read that slept found the FIFO empty, so its event is the first handler call since the read began. The first CQE
-//! polled after that is the trigger's. It never looks at R6 or at a wr_id.
+//! polled after that is the trigger's. After a sample whose CQE was found without a read the runner empties the channel: handler
+//! calls until then are gone. It never looks at R6 or at a wr_id.
 use super::identity::Identity;
 use super::window::Window;
 use crate::capture::Sample;
@@ -17,6 +18,8 @@ const FIFO_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct Inferred {
     queue: VecDeque<Call>,
+    /// The last sample ended without a read: the runner emptied the channel before the next one began.
+    emptied: bool,
     mutant: bool,
     held_back: Option<Call>,
 }
@@ -51,6 +54,10 @@ impl Inferred {
 
     /// The handler call that ended the sample's last blocking read; `None` when it had none, or when the call is not recorded.
     pub fn trigger(&mut self, window: &Window<'_>, sample: &Sample, identity: &Identity) -> Option<Call> {
+        if std::mem::take(&mut self.emptied) {
+            self.drop_until(sample.post_begin_ns);
+        }
+        self.emptied = sample.arm_ns != 0 && sample.wait_end_ns == 0;
         if sample.wait_end_ns == 0 {
             return None;
         }
@@ -58,9 +65,7 @@ impl Inferred {
         let found = match slept_until {
             Some(switch) => {
                 let until = window.events[switch].header.ts_ns;
-                while self.queue.front().is_some_and(|call| call.ts_ns < sample.wait_begin_ns) {
-                    self.queue.pop_front();
-                }
+                self.drop_until(sample.wait_begin_ns);
                 self.pop_until(until)
             }
             None => {
@@ -72,6 +77,12 @@ impl Inferred {
             }
         };
         if self.mutant { std::mem::replace(&mut self.held_back, found) } else { found }
+    }
+
+    fn drop_until(&mut self, before_ns: u64) {
+        while self.queue.front().is_some_and(|call| call.ts_ns < before_ns) {
+            self.queue.pop_front();
+        }
     }
 
     fn pop_until(&mut self, until_ns: u64) -> Option<Call> {
