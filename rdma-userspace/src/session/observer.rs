@@ -14,7 +14,7 @@ pub struct Harvest {
     pub hits: Vec<(String, u64)>,
     /// Records by kind within the round.
     pub losses: Vec<LossRow>,
-    /// Hits that the kernel dropped; `None`: this kernel does not tell.
+    /// Hits that the kernel dropped within the round; `None`: this kernel does not tell.
     pub missed: Option<u64>,
 }
 
@@ -141,7 +141,7 @@ impl Observer {
             records,
             hits: hits.iter().map(|(hook, now)| ((*hook).to_owned(), now - self.hits.get(hook).copied().unwrap_or(0).min(*now))).collect(),
             losses: since(&losses, &self.losses),
-            missed: losses.missed_probes,
+            missed: losses.missed_probes.map(|now| now.saturating_sub(self.losses.missed_probes.unwrap_or(0))),
         };
         self.hits = hits;
         self.losses = losses;

@@ -38,11 +38,14 @@ impl Recording {
             }
         }
         add_losses(&mut self.manifest.losses, &harvest.losses);
-        self.manifest.missed_probes = match (self.manifest.missed_probes, harvest.missed) {
-            (Some(before), Some(now)) => Some(before + now),
-            (None, Some(now)) if !round_seen(&self.manifest) => Some(now),
-            _ => None,
-        };
+        if round.traced && !round.warmup {
+            self.manifest.missed_probes = match (self.manifest.missed_probes, harvest.missed) {
+                (Some(before), Some(now)) => Some(before + now),
+                (None, Some(now)) if !self.was_traced() => Some(now),
+                // Once unknown, the sum stays unknown.
+                _ => None,
+            };
+        }
         let warmup = round.warmup;
         self.manifest.rounds.push(Round { hits: harvest.hits, ..round });
         if let Some(log) = &mut self.log {
@@ -54,6 +57,11 @@ impl Recording {
             }
         }
         Ok(())
+    }
+
+    /// Was there a measured traced round before?
+    fn was_traced(&self) -> bool {
+        self.manifest.rounds.iter().any(|round| round.traced && !round.warmup)
     }
 
     /// Takes over what became of the hooks since the run was opened; their hits stay this run's own.
@@ -76,11 +84,6 @@ impl Recording {
         }
         Ok(())
     }
-}
-
-/// Was there a traced round before? Only then is "unknown" an answer that must stay.
-fn round_seen(manifest: &Manifest) -> bool {
-    manifest.rounds.iter().any(|round| round.traced)
 }
 
 fn add_losses(sum: &mut Vec<LossRow>, more: &[LossRow]) {
