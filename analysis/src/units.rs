@@ -5,7 +5,7 @@ pub fn ns(value: f64) -> String {
     let size = value.abs();
     let (scaled, unit) = match size {
         s if s < 999.5 => return format!("{value:.0} ns"),
-        s if s < 999.5e3 => (value / 1e3, "us"),
+        s if s < 999.5e3 => (value / 1e3, "µs"),
         s if s < 999.5e6 => (value / 1e6, "ms"),
         _ => (value / 1e9, "s"),
     };
@@ -48,7 +48,7 @@ mod tests {
     fn texts() {
         assert_eq!(
             [ns(812.0), ns(999.7), ns(12_345.0), ns(-4_560_000.0), ns(2.31e9)],
-            ["812 ns", "1.00 us", "12.3 us", "-4.56 ms", "2.31 s"]
+            ["812 ns", "1.00 µs", "12.3 µs", "-4.56 ms", "2.31 s"]
         );
         assert_eq!(
             [percent(0.0), percent(0.0001), percent(0.5), percent(0.99999), percent(1.0)],
