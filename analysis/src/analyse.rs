@@ -8,9 +8,10 @@ use crate::correlate::{self, Options, Totals};
 use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, RunReport};
 use crate::stats::{self, is_shown};
 use crate::units::{count, percent};
+use crate::words::printable;
 use crate::{compare as poll_event, silent};
 use ebpf_probes::Kind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Version of the JSON report.
@@ -38,7 +39,7 @@ impl Analysed {
 pub fn report(dir: &Path) -> capture::Result<Report> {
     let mut analysed = Vec::new();
     for found in capture::find(dir)? {
-        let path = found.strip_prefix(dir).unwrap_or(&found).to_string_lossy().into_owned();
+        let path = printable(&found.strip_prefix(dir).unwrap_or(&found).to_string_lossy());
         analysed.push(one(&found, if path.is_empty() { ".".into() } else { path })?);
     }
     let comparisons = poll_event::all(&analysed);
@@ -56,7 +57,7 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
     let mut capture = Capture::open(dir)?;
     let mut seen = Latencies::read(&mut capture)?;
     let manifest = capture.manifest.clone();
-    let failed = manifest.rounds.iter().filter(|round| !round.warmup).map(|round| round.failed).sum::<u64>().max(seen.failed);
+    let failed = total(manifest.rounds.iter().filter(|round| !round.warmup).map(|round| round.failed)).max(seen.failed);
     let metric = manifest.run.metric;
     let mut untraced_ns: Vec<u64> = seen.untraced.values().flatten().copied().collect();
     let mut traced_ns: Vec<u64> = seen.traced.values().flatten().copied().collect();
@@ -75,6 +76,9 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
         warnings.push(format!("{} records are of kinds that this version does not know; they were skipped", count(unknown)));
     }
     seen.warn(&mut warnings);
+    if failed > 0 {
+        warnings.push(format!("{} operations failed; they have no latency and are in no figure", count(failed)));
+    }
     let (breakdown, slept_share, totals) = match joined {
         Some((breakdown, slept, totals)) => {
             let share = if breakdown.samples > 0 { slept as f64 / breakdown.samples as f64 } else { 0.0 };
@@ -183,11 +187,13 @@ fn observer(seen: &Latencies) -> Option<ObserverCost> {
 
 fn cpu_cost(manifest: &Manifest, has_untraced: bool) -> CpuCost {
     let rounds = || manifest.rounds.iter().filter(|round| !round.warmup && round.traced != has_untraced);
-    let ops: u64 = rounds().map(|round| round.samples).sum();
-    let elapsed: u64 = rounds().map(|round| round.end_ns.saturating_sub(round.begin_ns)).sum();
+    let ops = total(rounds().map(|round| round.samples));
+    let elapsed = total(rounds().map(|round| round.end_ns.saturating_sub(round.begin_ns)));
     // A figure that some rounds lack would be too small if the others' were divided by all operations.
-    let all = |get: fn(&capture::manifest::Round) -> Option<u64>| rounds().map(get).sum::<Option<u64>>().filter(|_| ops > 0);
-    let thread: u64 = rounds().map(|round| round.thread_cpu_ns).sum();
+    let all = |get: fn(&capture::manifest::Round) -> Option<u64>| {
+        rounds().map(get).try_fold(0u64, |sum, value| Some(sum.saturating_add(value?))).filter(|_| ops > 0)
+    };
+    let thread = total(rounds().map(|round| round.thread_cpu_ns));
     CpuCost {
         thread_ns_per_op: (ops > 0).then(|| thread as f64 / ops as f64),
         thread_share: (elapsed > 0).then(|| thread as f64 / elapsed as f64),
@@ -196,11 +202,16 @@ fn cpu_cost(manifest: &Manifest, has_untraced: bool) -> CpuCost {
     }
 }
 
+/// A sum that stays at the end of its range: the numbers of a damaged manifest may be anything.
+fn total(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
+}
+
 /// The larger of: records that the probes could not write, records that could not be read, samples flagged LOST.
 fn loss_share(manifest: &Manifest, breakdown: Option<&Breakdown>, totals: Totals) -> f64 {
     let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
-    let attempted: u64 = manifest.losses.iter().map(|row| row.attempted).sum();
-    let lost: u64 = manifest.losses.iter().map(|row| row.lost).sum();
+    let attempted = total(manifest.losses.iter().map(|row| row.attempted));
+    let lost = total(manifest.losses.iter().map(|row| row.lost));
     let samples = breakdown.map_or(0.0, |it| share(it.lost, it.samples));
     share(lost, attempted.max(lost)).max(samples).max(share(totals.undecoded, totals.events))
 }
@@ -235,7 +246,13 @@ fn run_warnings(
         warnings.push(format!("{} records could not be decoded", count(totals.undecoded)));
     }
     let Some(breakdown) = breakdown else {
-        warnings.push("no kernel stages: no round was traced (level none, or the probes could not be loaded)".into());
+        let traced = manifest.rounds.iter().any(|round| round.traced && !round.warmup);
+        let why = if traced {
+            "no kernel stages: the traced rounds have no sample with a latency, or no probe was attached"
+        } else {
+            "no kernel stages: no round was traced (level none, or the probes could not be loaded)"
+        };
+        warnings.push(why.into());
         return;
     };
     if let Some(slept) = slept_share.filter(|share| *share < SLEPT_MIN) {
@@ -265,6 +282,13 @@ fn report_warnings(runs: &[RunReport]) -> Vec<String> {
         let which = if emulated == runs.len() { "all runs".into() } else { format!("{emulated} of {} runs", runs.len()) };
         warnings.push(format!(
             "EMULATED ({which}): instructions were emulated (TCG). Order, counts and shares hold; durations are the emulator's and say nothing of real hardware."
+        ));
+    }
+    let boots: BTreeSet<&str> = runs.iter().map(|run| run.manifest.host.boot_id.as_str()).collect();
+    if boots.len() > 1 {
+        warnings.push(format!(
+            "The captures are of {} different boots or machines: only runs of one boot are set against each other.",
+            boots.len()
         ));
     }
     if runs.iter().any(|run| matches!(run.manifest.outcome, RunOutcome::Unstable(_))) {

@@ -132,11 +132,14 @@ impl Accumulator {
         for gap in joined.chain.gaps() {
             let Some(stage) = gap.stage else { continue };
             match u64::try_from(gap.duration_ns) {
-                Ok(duration) => *stages[stage].get_or_insert(0) += duration,
+                Ok(duration) => {
+                    let sum = stages[stage].get_or_insert(0);
+                    *sum = sum.saturating_add(duration);
+                }
                 Err(_) => self.stats[stage].negative += 1,
             }
         }
-        let named: u64 = stages.iter().flatten().sum();
+        let named = stages.iter().flatten().fold(0u64, |sum, duration| sum.saturating_add(*duration));
         let rest = i128::from(total_ns) - i128::from(named);
         self.total_ns += u128::from(total_ns);
         self.named_ns += u128::from(named.min(total_ns));

@@ -18,3 +18,4 @@ pub mod stages;
 pub mod stats;
 pub mod units;
 pub mod verdict;
+pub mod words;

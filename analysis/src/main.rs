@@ -1,6 +1,8 @@
 //! `rdmascope-report`: opens captures on any machine, without root, RDMA or eBPF.
 use analysis::report::arguments::{Arguments, EXAMPLES};
+use analysis::words::{chain, printable_lines};
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Turns captures of rdmascope into a report: latency per operation and mode, where the time of a completion goes, poll
@@ -14,7 +16,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     Cli::parse().arguments.report().unwrap_or_else(|error| {
-        eprintln!("rdmascope-report: {:#}", anyhow::Error::from(error));
+        // Nobody may be listening there.
+        let _ = writeln!(std::io::stderr(), "rdmascope-report: {}", printable_lines(&chain(&error)));
         ExitCode::FAILURE
     })
 }

@@ -22,7 +22,8 @@ pub fn traced_hits(manifest: &Manifest, row: &PlanRow) -> Option<u64> {
     let mut counted = None;
     for round in manifest.rounds.iter().filter(|round| round.traced) {
         for (_, hits) in round.hits.iter().filter(|(hook, _)| *hook == row.hook) {
-            *counted.get_or_insert(0) += hits;
+            let sum = counted.get_or_insert(0u64);
+            *sum = sum.saturating_add(*hits);
         }
     }
     counted.or(row.hits)

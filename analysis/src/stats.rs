@@ -92,6 +92,9 @@ fn steps(sorted: &[u64]) -> Vec<(u64, u64)> {
     steps
 }
 
+/// Step of the last logarithmic bin: its upper bound is the end of the range.
+const LAST_STEP: i32 = 64 * 8 - 1;
+
 /// Logarithmic bins, eight per doubling: (lower bound, upper bound, samples).
 fn bins(sorted: &[u64]) -> Vec<(u64, u64, u64)> {
     let bound = |step: i32| (f64::from(step) / 8.0).exp2().ceil() as u64;
@@ -99,12 +102,13 @@ fn bins(sorted: &[u64]) -> Vec<(u64, u64, u64)> {
     let mut step = 0;
     for value in sorted {
         if let Some(bin) = bins.last_mut()
-            && *value < bin.1
+            && (*value < bin.1 || bin.1 == u64::MAX)
         {
             bin.2 += 1;
             continue;
         }
-        while bound(step + 1) <= *value {
+        // The last bound is the end of the range itself: nothing lies behind it.
+        while step < LAST_STEP && bound(step + 1) <= *value {
             step += 1;
         }
         let lower = if *value == 0 { 0 } else { bound(step) };
@@ -126,6 +130,13 @@ mod tests {
         assert!((it.mean_ns - 500.5).abs() < 1e-9);
         assert!((it.stddev_ns - ((1000f64.powi(2) - 1.0) / 12.0).sqrt()).abs() < 1e-6);
         assert!(latency(Metric::Rtt, &mut [], 0).is_none());
+    }
+
+    #[test]
+    fn the_largest_values_end_in_the_last_bin() {
+        let it = latency(Metric::Rtt, &mut [1, u64::MAX - 1, u64::MAX, u64::MAX], 0).expect("values");
+        let last = it.bins.last().expect("a bin");
+        assert_eq!((it.bins.len(), last.1, last.2), (2, u64::MAX, 3));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::correlate::flags::{Flag, Flags};
 use crate::model::{SlowSample, SlowStage};
 use crate::stages::{STAGES, UNATTRIBUTED};
 use crate::units::{ns, percent};
+use crate::words::printable;
 
 /// Explains a sample. `medians`: per stage of [`STAGES`], and last that of the unattributed time.
 pub fn explain(sample: &Sample, outcome: &Outcome, medians: &[Option<u64>]) -> SlowSample {
@@ -15,7 +16,7 @@ pub fn explain(sample: &Sample, outcome: &Outcome, medians: &[Option<u64>]) -> S
         let name = STAGES.get(index).map_or(UNATTRIBUTED, |stage| stage.name);
         let (Ok(start_ns), Ok(duration_ns)) = (u64::try_from(gap.start_ns), u64::try_from(gap.duration_ns)) else { continue };
         match stages.last_mut() {
-            Some(last) if last.name == name => last.duration_ns += duration_ns,
+            Some(last) if last.name == name => last.duration_ns = last.duration_ns.saturating_add(duration_ns),
             _ => stages.push(SlowStage { name: name.into(), start_ns, duration_ns, median_ns: medians.get(index).copied().flatten() }),
         }
     }
@@ -125,5 +126,5 @@ fn advice(stage: &str, flags: Flags) -> &'static str {
 
 fn comm(name: &[u8; 16]) -> String {
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    String::from_utf8_lossy(&name[..end]).into_owned()
+    printable(&String::from_utf8_lossy(&name[..end]))
 }

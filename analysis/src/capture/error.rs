@@ -22,7 +22,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is no capture at this place.
-    #[error("{} holds no capture (no manifest.json, also not in the folders below)", path.display())]
+    #[error("{} holds no capture (no manifest.json, also not in the folders below; links to folders are not followed)", path.display())]
     NoCapture {
         /// The folder.
         path: PathBuf,

@@ -5,6 +5,7 @@ use super::manifest::SCHEMA_VERSION;
 use super::order::{RUN_ITEMS, Sorter, Ties};
 use super::record::{Record, Split, split};
 use super::{EVENTS_FILE, LOG_FILE, MANIFEST_FILE, Manifest, SAMPLES_FILE, Sample, seal};
+use crate::words::printable;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -13,6 +14,8 @@ use zerocopy::FromBytes;
 
 /// Folders below the opened one that are searched for captures.
 const FIND_DEPTH: usize = 8;
+/// Largest manifest that is read; one of a session of hours has some megabytes.
+const MANIFEST_MAX_BYTES: u64 = 64 << 20;
 
 /// A stream of samples or records by time.
 pub type Stream<T> = Box<dyn Iterator<Item = Result<T>>>;
@@ -71,21 +74,45 @@ fn collect(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Reads a manifest.
+/// Reads a manifest. Its strings come without control characters: wherever they are printed, they steer no terminal.
 ///
 /// # Errors
 /// [`Error::NewerSchema`], [`Error::Manifest`], [`Error::Io`].
 pub fn read_manifest(dir: &Path) -> Result<Manifest> {
     let path = dir.join(MANIFEST_FILE);
-    let text = fs::read(&path).map_err(Error::io("read", &path))?;
+    let mut text = Vec::new();
+    open_file(&path)?.take(MANIFEST_MAX_BYTES + 1).read_to_end(&mut text).map_err(Error::io("read", &path))?;
+    if text.len() as u64 > MANIFEST_MAX_BYTES {
+        return Err(Error::Manifest { path, why: format!("it is longer than {MANIFEST_MAX_BYTES} bytes, so it is no manifest") });
+    }
     let bad = |error: serde_json::Error| Error::Manifest { path: path.clone(), why: error.to_string() };
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(bad)?;
+    let mut value: serde_json::Value = serde_json::from_slice(&text).map_err(bad)?;
+    clean(&mut value);
     if let Some(found) = value.get("schema_version").and_then(serde_json::Value::as_u64)
         && found > u64::from(SCHEMA_VERSION)
     {
         return Err(Error::NewerSchema { path, found: u32::try_from(found).unwrap_or(u32::MAX), known: SCHEMA_VERSION });
     }
     serde_json::from_value(value).map_err(bad)
+}
+
+/// Every string of the value, names of fields excepted, on one line and without control characters.
+fn clean(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => *text = printable(text),
+        serde_json::Value::Array(items) => items.iter_mut().for_each(clean),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(clean),
+        _ => {}
+    }
+}
+
+/// Opens a file of a capture; what is not a regular file (a pipe would block for ever) is refused.
+pub(super) fn open_file(path: &Path) -> Result<File> {
+    let kind = fs::metadata(path).map_err(Error::io("open", path))?;
+    if !kind.is_file() {
+        return Err(Error::damaged(path, "it is not a regular file"));
+    }
+    File::open(path).map_err(Error::io("open", path))
 }
 
 impl Capture {
@@ -213,7 +240,7 @@ impl LogBlocks {
     /// # Errors
     /// [`Error::Damaged`] when the file is something else, [`Error::Io`].
     pub fn open(path: &Path) -> Result<LogBlocks> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = open_file(path)?;
         let end_byte = file.metadata().map_err(Error::io("open", path))?.len();
         let mut file = BufReader::with_capacity(1 << 16, file);
         let mut magic = Vec::new();

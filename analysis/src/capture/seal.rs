@@ -1,7 +1,7 @@
 //! Sealing: the log becomes `samples.parquet` and `events.parquet` (zstd, delta encoding for what grows), and goes away only
 //! after both files were read back and hold the same.
 use super::error::{Error, Result};
-use super::read::{Capture, LogBlocks, Stream};
+use super::read::{Capture, LogBlocks, Stream, open_file};
 use super::record::Record;
 use super::{EVENTS_FILE, LOG_FILE, SAMPLES_FILE, Sample};
 use arrow_array::builder::{UInt16Builder, UInt32Builder, UInt64Builder};
@@ -294,7 +294,7 @@ fn read_records_from(path: &Path) -> Result<Stream<Record>> {
 }
 
 fn reader(path: &Path, columns: &[&str]) -> Result<ParquetRecordBatchReader> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = open_file(path)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(Error::parquet("read", path))?;
     if let Some(missing) = columns.iter().find(|name| builder.schema().column_with_name(name).is_none()) {
         return Err(Error::damaged(path, format!("the column {missing} is missing")));

@@ -71,11 +71,17 @@ impl Chain {
         self.points().zip(self.points().skip(1)).map(move |((from, from_ns), (to, to_ns))| Gap {
             from,
             to,
-            start_ns: from_ns as i64 - begin as i64,
-            duration_ns: to_ns as i64 - from_ns as i64,
+            start_ns: difference_ns(from_ns, begin),
+            duration_ns: difference_ns(to_ns, from_ns),
             stage: stages::between(from, to),
         })
     }
+}
+
+/// `to - from`, at the end of its range where it is beyond (times in a damaged capture may be anything).
+fn difference_ns(to_ns: u64, from_ns: u64) -> i64 {
+    let difference = i128::from(to_ns) - i128::from(from_ns);
+    i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// The measured thread lost its CPU.

@@ -148,7 +148,7 @@ pub fn interference(joined: &mut Joined, window: &Window<'_>, sample: &Sample, i
                         Body::SchedSwitch(switch) if switch.prev_pid == next_pid => Some(switch.prev_comm),
                         _ => None,
                     });
-                    let away_ns = back.map(|back| window.ts(back) - time);
+                    let away_ns = back.map(|back| window.ts(back).saturating_sub(time));
                     let own = back.is_some_and(|back| comm.is_some() && next_pid != 0 && window.events[back].header.tgid == identity.tgid);
                     joined.flags.set_if(own, Flag::Observer);
                     joined.culprit.preempted_by = Some(Preemption { pid: next_pid, comm, away_ns });

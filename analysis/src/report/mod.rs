@@ -10,6 +10,7 @@ use crate::capture;
 use crate::capture::manifest::Outcome;
 use crate::compare::LOSS_LIMIT;
 use crate::model::Report;
+use crate::words::printable;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,7 @@ pub fn run(options: &Options, out: &mut dyn io::Write) -> Result<(Report, u8), E
         other => other.map_err(Error::Print)?,
     }
     if let Some(page) = page {
-        let _ = writeln!(out, "\nThe page: {}", page.display());
+        let _ = writeln!(out, "\nThe page: {}", printable(&page.display().to_string()));
     }
     let lossy = report.runs.iter().any(|run| run.loss_share > LOSS_LIMIT);
     let unstable = report.runs.iter().any(|run| matches!(run.manifest.outcome, Outcome::Unstable(_)));

@@ -21,7 +21,7 @@ pub(super) fn stages(text: &mut String, run: &RunReport, style: Style) {
     let mut bars = vec![String::new()];
     let value = |it: Option<u64>| it.map_or("-".into(), |v| ns(v as f64));
     for stage in &breakdown.stages {
-        bars.push("█".repeat((stage.share.max(0.0) * BAR_CHARS).round() as usize));
+        bars.push("█".repeat((stage.share.clamp(0.0, 1.0) * BAR_CHARS).round() as usize));
         rows.push(vec![
             stage.name.clone(),
             share(stage.share),

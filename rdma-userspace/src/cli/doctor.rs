@@ -1,7 +1,7 @@
 //! `rdmascope doctor`: what this machine does to a measurement.
+use super::print;
 use crate::doctor::{self, colour_wanted};
 use crate::probes::{Level, Plan};
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,8 +28,8 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         Err(error) => vec![format!("no plan: {}", crate::control::server::chain(&error))],
     };
     findings.add_section("Probe plan", plan);
-    let mut out = std::io::stdout().lock();
-    findings.print(&options, colour_wanted(), &mut out)?;
-    out.flush()?;
+    let mut text = Vec::new();
+    findings.print(&options, colour_wanted(), &mut text)?;
+    print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::from(findings.exit_code()))
 }

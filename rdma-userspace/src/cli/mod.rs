@@ -9,7 +9,9 @@ mod soft_roce;
 mod trace;
 mod traffic;
 
+use analysis::words::{chain, printable_lines};
 use clap::{Parser, Subcommand};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Where RDMA completion time goes: polling against completion events, joined with the kernel.
@@ -68,7 +70,21 @@ pub fn main() -> ExitCode {
         Command::Trace(args) => trace::main(&args),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("rdmascope: {error:#}");
+        complain(&chain(error.as_ref()));
         exit::code_of(&error)
     })
+}
+
+/// Says on standard error what went wrong; where nobody listens, nobody is told.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "rdmascope: {}", printable_lines(text));
+}
+
+/// Prints to standard output. A reader that has seen enough (`| head`) is not a failure.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
 }

@@ -1,4 +1,5 @@
 //! `rdmascope serve`: the passive end.
+use super::print;
 use crate::control::DEFAULT_PORT;
 use crate::control::limits::Limits;
 use crate::control::message::ServerFacts;
@@ -10,6 +11,10 @@ use crate::verbs::gid_table;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// A server that was started by a client ends when that client does not come for so long: it has been killed.
+const ANNOUNCED_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Flags of `rdmascope serve`.
 #[derive(clap::Args)]
@@ -30,7 +35,7 @@ pub struct Args {
     device: Option<String>,
 
     /// Port of the device.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     port: u8,
 
     /// End after one client.
@@ -38,7 +43,7 @@ pub struct Args {
     once: bool,
 
     /// Memory that a client may ask for, in MiB.
-    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     max_memory: u64,
 
     /// Announce address and token as JSON on standard output (how --loopback starts its server).
@@ -53,6 +58,21 @@ fn parse_bind(text: &str) -> Result<SocketAddr, String> {
     text.parse::<IpAddr>()
         .map(|address| SocketAddr::new(address, DEFAULT_PORT))
         .map_err(|_| "give the IP address of an interface of this host, with :PORT where needed".to_owned())
+}
+
+/// One line for whoever reads along. A server whose reader is gone goes on serving.
+fn say(line: &str) {
+    let _ = print(&format!("{line}\n"));
+}
+
+/// What a client gives to reach a server that listens on `address`.
+fn reach(address: SocketAddr) -> String {
+    match address {
+        any if any.ip().is_unspecified() && any.port() == DEFAULT_PORT => "THIS-HOST".to_owned(),
+        any if any.ip().is_unspecified() => format!("THIS-HOST:{}", any.port()),
+        usual if usual.port() == DEFAULT_PORT => usual.ip().to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// Serves.
@@ -77,18 +97,18 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let ready = move |address: SocketAddr| {
         if announce {
             let line = serde_json::to_string(&Announcement { address, token: show }).unwrap_or_default();
-            println!("{line}");
+            say(&line);
             return;
         }
-        println!("serving {name} on {address}");
+        say(&format!("serving {name} on {address}"));
         if own_token {
-            println!("token {show}");
-            println!("client: rdmascope compare {} --token {show}", address.ip());
+            say(&format!("token {show}"));
+            say(&format!("client: rdmascope compare {} --token {show}", reach(address)));
         }
     };
     let log = move |line: &str| {
         if !announce {
-            println!("{line}");
+            say(line);
         }
     };
     let config = ServerConfig {
@@ -96,6 +116,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         token,
         limits: Limits { memory_bytes: args.max_memory.saturating_mul(1 << 20), ..Limits::default() },
         once: args.once,
+        client_within: args.announce.then_some(ANNOUNCED_DEADLINE),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -104,7 +125,26 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
             _ = tokio::signal::ctrl_c() => Ok(()),
         }
     });
-    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    runtime.shutdown_timeout(Duration::from_secs(5));
     outcome?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_tells_clients_to_type_reaches_it() {
+        for (listens, typed) in [
+            ("192.0.2.1:18600", "192.0.2.1"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+            ("[2001:db8::1]:18600", "2001:db8::1"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+            ("0.0.0.0:18600", "THIS-HOST"),
+            ("[::]:7", "THIS-HOST:7"),
+        ] {
+            assert_eq!(reach(listens.parse().expect("an address")), typed);
+        }
+    }
 }

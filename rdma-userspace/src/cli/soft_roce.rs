@@ -1,4 +1,5 @@
 //! `rdmascope soft-roce`: a software RDMA device up and down.
+use super::print;
 use crate::soft_roce;
 use std::process::ExitCode;
 
@@ -32,9 +33,9 @@ enum Action {
 /// Runs it.
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
-        Action::Up { netdev, name } => print!("{}", soft_roce::up(netdev, name)?),
-        Action::Down { name } => print!("{}", soft_roce::down(name)?),
-        Action::Status => print!("{}", soft_roce::status()),
+        Action::Up { netdev, name } => print(&soft_roce::up(netdev, name)?.to_string())?,
+        Action::Down { name } => print(&soft_roce::down(name)?.to_string())?,
+        Action::Status => print(&soft_roce::status().to_string())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,5 @@
 //! `rdmascope trace`: programs that are not ours.
-use crate::trace;
+use crate::trace::{self, TraceError};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +32,10 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     });
     let trace = trace::run(args.pid, args.duration.map(Duration::from_secs), &stop, &mut std::io::stdout().lock());
     runtime.shutdown_background();
-    trace?;
+    match trace {
+        // A reader that has seen enough is not a failure.
+        Err(TraceError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        other => drop(other?),
+    }
     Ok(ExitCode::SUCCESS)
 }

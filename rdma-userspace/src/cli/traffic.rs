@@ -1,9 +1,11 @@
 //! The flags that `run` and `compare` share: what is sent, where it runs, what is recorded.
+use super::exit::UsageError;
+use super::{complain, print};
 use crate::control::token::Token;
 use crate::probes::Level;
 use crate::runner::{Mode, OpKind};
 use crate::session::{self, CpuChoice, Options, Target};
-use anyhow::{Context, bail};
+use analysis::words::chain;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,11 +14,11 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub struct Traffic {
     /// Host where `rdmascope serve` runs: a name or an address, with :PORT where it is not the default one.
-    #[arg(required_unless_present = "loopback", conflicts_with = "loopback")]
+    #[arg(conflicts_with = "loopback")]
     host: Option<String>,
 
     /// Run both ends on this host (two processes, one kernel).
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["token", "token_file"])]
     loopback: bool,
 
     /// The server's token. Other users of this host can see it in the process list: prefer --token-file.
@@ -32,7 +34,7 @@ pub struct Traffic {
     device: Option<String>,
 
     /// Port of the device.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     port: u8,
 
     /// Index of the GID on this side. Default: the best pair of both sides, with the reason printed.
@@ -48,7 +50,7 @@ pub struct Traffic {
     size: u32,
 
     /// Samples per operation and mode with the probes on; as many again without them.
-    #[arg(long, short = 'n', default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, short = 'n', allow_negative_numbers = true, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
     /// Which probes: none, min (handler, waking, switch), std (the whole path), full.
@@ -103,13 +105,19 @@ pub struct Traffic {
 impl Traffic {
     /// Runs the session, seals its captures, and reports, as the flags say. Whatever was recorded is kept, also after an error.
     pub fn measure(&self, ops: Vec<OpKind>, modes: Vec<Mode>) -> anyhow::Result<ExitCode> {
-        let outcome = session::run(self.options(ops, modes)?);
+        let options = self.options(ops, modes)?;
+        let made = new_folder(&self.out)?;
+        let outcome = session::run(options);
+        if made {
+            // Where nothing was recorded nothing is left behind; a folder that is not empty stays.
+            let _ = std::fs::remove_dir(&self.out);
+        }
         if !self.no_seal {
             seal_all(&self.out);
         }
         outcome?;
         if self.no_report {
-            println!("captures: {}", self.out.display());
+            print(&format!("captures: {}\n", self.out.display()))?;
             return Ok(ExitCode::SUCCESS);
         }
         super::report::print(&self.out)
@@ -123,15 +131,18 @@ impl Traffic {
             (None, None) => None,
         };
         let target = match (&self.host, token) {
-            (None, _) => Target::Loopback,
+            (None, _) if self.loopback => Target::Loopback,
+            (None, _) => {
+                let why = "give the host where `rdmascope serve` runs, or --loopback for both ends on this host";
+                return Err(UsageError(why.to_owned()).into());
+            }
             (Some(host), Some(token)) => Target::Host { address: host.clone(), token },
-            (Some(host), None) => bail!(
-                "{host} serves only who shows its token: give --token-file FILE (or --token TEXT) with what `rdmascope serve` printed there"
-            ),
+            (Some(host), None) => {
+                let why =
+                    "serves only who shows its token: give --token-file FILE (or --token TEXT) with what `rdmascope serve` printed there";
+                return Err(UsageError(format!("{host} {why}")).into());
+            }
         };
-        if self.out.exists() && self.out.read_dir().with_context(|| format!("{}", self.out.display()))?.next().is_some() {
-            bail!("{} is not empty: give a new folder with --out, so that no capture is overwritten", self.out.display());
-        }
         Ok(Options {
             target,
             device: self.device.clone(),
@@ -156,10 +167,49 @@ impl Traffic {
     }
 }
 
+/// Makes the folder of the captures (true), or takes an empty one, and proves that it can be written: before anything is measured.
+fn new_folder(out: &Path) -> Result<bool, UsageError> {
+    let name = out.display();
+    let unusable =
+        |error: std::io::Error| UsageError(format!("no captures can be written into {name}: {error}. Give another folder with --out"));
+    if out.exists() && !out.is_dir() {
+        return Err(UsageError(format!("{name} is a file: give a new folder with --out")));
+    }
+    let made = !out.exists();
+    std::fs::create_dir_all(out).map_err(unusable)?;
+    if out.read_dir().map_err(unusable)?.next().is_some() {
+        return Err(UsageError(format!("{name} is not empty: give a new folder with --out, so that no capture is overwritten")));
+    }
+    let proof = out.join(".rdmascope");
+    std::fs::create_dir(&proof).and_then(|()| std::fs::remove_dir(&proof)).map_err(unusable)?;
+    Ok(made)
+}
+
 fn seal_all(out: &Path) {
     for capture in analysis::capture::find(out).unwrap_or_default() {
         if let Err(error) = analysis::capture::seal(&capture) {
-            eprintln!("rdmascope: {} stays an open log: {error}", capture.display());
+            complain(&format!("{} stays an open log: {}", capture.display(), chain(&error)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_for_captures_is_new_or_empty_and_can_be_written() {
+        let dir = tempfile::tempdir().expect("dir");
+        let why = |path: &Path| new_folder(path).expect_err("refused").to_string();
+        let new = dir.path().join("a/b");
+        assert!(new_folder(&new).expect("made"));
+        assert!(!new_folder(&new).expect("an empty one is taken"));
+        assert_eq!(new.read_dir().expect("there").count(), 0);
+        assert!(why(dir.path()).contains("not empty"));
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").expect("writes");
+        assert!(why(&file).contains("is a file"));
+        assert!(why(&file.join("below")).contains("--out"));
+        assert!(why(Path::new("/proc/self/captures")).contains("--out"));
     }
 }

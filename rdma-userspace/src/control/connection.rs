@@ -7,11 +7,20 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 /// A connection on which messages of type `In` come.
 pub struct Connection<In> {
     writer: OwnedWriteHalf,
     incoming: mpsc::Receiver<Result<In, ControlError>>,
+    reader: AbortHandle,
+}
+
+/// The socket goes with the connection: a reader that waits for a peer who says nothing would keep it open.
+impl<In> Drop for Connection<In> {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
 }
 
 impl<In: DeserializeOwned + Send + 'static> Connection<In> {
@@ -23,7 +32,7 @@ impl<In: DeserializeOwned + Send + 'static> Connection<In> {
         stream.set_nodelay(true)?;
         let (mut reader, writer) = stream.into_split();
         let (sender, incoming) = mpsc::channel(4);
-        tokio::spawn(async move {
+        let reader = tokio::spawn(async move {
             loop {
                 let message = receive(&mut reader).await;
                 let last = message.is_err();
@@ -31,8 +40,9 @@ impl<In: DeserializeOwned + Send + 'static> Connection<In> {
                     return;
                 }
             }
-        });
-        Ok(Connection { writer, incoming })
+        })
+        .abort_handle();
+        Ok(Connection { writer, incoming, reader })
     }
 
     /// Sends one message; gives up after `deadline` when the peer takes none.

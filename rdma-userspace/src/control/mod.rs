@@ -1,8 +1,9 @@
 //! The control plane: how client and server agree over TCP. It carries no data while a round is measured.
 //!
-//! [`frame`] moves messages, [`message`] says what they are, [`token`] keeps strangers out, [`limits`] keeps a client within bounds.
+//! [`frame`] moves messages, [`message`] says what they are, [`token`] and [`door`] keep strangers out, [`limits`] keeps a client within bounds.
 
 pub mod connection;
+pub mod door;
 pub mod frame;
 pub mod limits;
 pub mod message;
@@ -87,8 +88,11 @@ pub enum ControlError {
     /// The server does not want us.
     #[error("the server refused: {0}")]
     Refused(String),
+    /// A newcomer was refused by this server.
+    #[error("refused: {0}")]
+    Stranger(String),
     /// A token file that cannot be used.
-    #[error("token file {path}: {why}")]
+    #[error("the token of {path} cannot be used: {why}")]
     Token {
         /// The file.
         path: String,

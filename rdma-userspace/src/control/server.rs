@@ -1,18 +1,20 @@
 //! The server: serves one client after another, each only after it showed the token and only within the limits.
 use super::connection::Connection;
-use super::frame::send;
+use super::door::Door;
 use super::limits::{Limits, Usage};
 use super::message::{Reply, Request, ServerFacts};
 use super::token::Token;
-use super::{ControlError, HELLO_DEADLINE, PROTOCOL_VERSION};
+use super::{ControlError, HELLO_DEADLINE};
 use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, RunnerError, Worker, WorkerConfig};
 use crate::verbs::Device;
+pub use analysis::words::chain;
+use analysis::words::printable;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// A client that says nothing for so long between two messages is gone.
@@ -31,6 +33,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// End after the first client.
     pub once: bool,
+    /// End when no client comes for so long: nobody is left who knows the token of a server that a program started.
+    pub client_within: Option<Duration>,
 }
 
 /// Serves until the process is told to stop, or after one client.
@@ -48,42 +52,42 @@ pub async fn serve(
     let listen = |source| ControlError::Listen { address: config.bind.to_string(), source };
     let listener = TcpListener::bind(config.bind).await.map_err(listen)?;
     ready(listener.local_addr().map_err(listen)?);
+    let log = |line: &str| log(&printable(line));
+    let mut door = Door::new(listener, config.token.clone());
     loop {
-        let (stream, peer) = listener.accept().await?;
+        let (peer, connection) = match config.client_within {
+            None => door.next(&log).await,
+            Some(deadline) => {
+                tokio::time::timeout(deadline, door.next(&log)).await.map_err(|_| ControlError::Deadline { what: "a client", deadline })?
+            }
+        };
         log(&format!("{peer} connected"));
         let outcome = tokio::select! {
-            outcome = serve_client(stream, &device, &facts, &config) => outcome,
-            never = refuse_others(&listener) => never,
+            outcome = serve_client(connection, &device, &facts, &config.limits) => outcome,
+            () = refuse_others(&mut door, &log) => Ok(()),
         };
         match &outcome {
             Ok(()) => log(&format!("{peer} is done")),
             Err(error) => log(&format!("{peer}: {error}")),
         }
-        let stranger = matches!(outcome, Err(ControlError::Refused(_)));
-        if config.once && !stranger {
+        if config.once {
             return outcome;
         }
     }
 }
 
-/// Tells everybody who comes while a client is served that it is not their turn.
-async fn refuse_others(listener: &TcpListener) -> Result<(), ControlError> {
+/// Tells everybody who comes with the token while a client is served that it is not their turn. Never ends.
+async fn refuse_others(door: &mut Door, log: &impl Fn(&str)) {
     loop {
-        let (mut stream, _) = listener.accept().await?;
+        let (_, mut waiting) = door.next(log).await;
         let why = "it serves another client at the moment; try again when that one is done".to_owned();
-        let _ = tokio::time::timeout(HELLO_DEADLINE, send(&mut stream, &Reply::Refused { why })).await;
+        let _ = waiting.send(&Reply::Refused { why }, HELLO_DEADLINE).await;
     }
 }
 
-async fn serve_client(stream: TcpStream, device: &Device, facts: &ServerFacts, config: &ServerConfig) -> Result<(), ControlError> {
-    let mut peer = Connection::new(stream)?;
-    let hello = peer.next_within(HELLO_DEADLINE, "the client's token").await?;
-    if let Err(why) = admit(&hello, &config.token) {
-        peer.send(&Reply::Refused { why: why.clone() }, HELLO_DEADLINE).await?;
-        return Err(ControlError::Refused(why));
-    }
+async fn serve_client(mut peer: Connection<Request>, device: &Device, facts: &ServerFacts, limits: &Limits) -> Result<(), ControlError> {
     peer.send(&Reply::Welcome(facts.clone()), HELLO_DEADLINE).await?;
-    let mut client = Client { device, limits: &config.limits, runs: BTreeMap::new(), usage: Usage::default(), round: None };
+    let mut client = Client { device, limits, runs: BTreeMap::new(), usage: Usage::default(), round: None };
     let outcome = client.converse(&mut peer).await;
     client.close_all().await;
     if let Err(error) = &outcome
@@ -92,17 +96,6 @@ async fn serve_client(stream: TcpStream, device: &Device, facts: &ServerFacts, c
         let _ = peer.send(&Reply::Failed { why: error.to_string() }, HELLO_DEADLINE).await;
     }
     outcome
-}
-
-fn admit(hello: &Request, token: &Token) -> Result<(), String> {
-    match hello {
-        Request::Hello { protocol, .. } if *protocol != PROTOCOL_VERSION => Err(format!(
-            "it speaks version {PROTOCOL_VERSION} of the protocol, the client version {protocol}; use the same rdmascope on both sides"
-        )),
-        Request::Hello { token: shown, .. } if token.matches(shown) => Ok(()),
-        Request::Hello { .. } => Err("the token is not the one that it printed".to_owned()),
-        _ => Err("the first message was no greeting".to_owned()),
-    }
 }
 
 /// One run as the server sees it.
@@ -235,18 +228,4 @@ fn not_open(run: u32) -> ControlError {
 
 fn joined<T>(result: Result<T, tokio::task::JoinError>) -> Result<T, ControlError> {
     result.map_err(|error| ControlError::Io(std::io::Error::other(error)))
-}
-
-/// An error with its sources, in one line.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        source = inner.source();
-    }
-    text
 }

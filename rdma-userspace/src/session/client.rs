@@ -14,6 +14,7 @@ use crate::system::stat::machine_busy_ns;
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
 use analysis::capture::manifest::{Outcome, Round};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -52,20 +53,27 @@ pub async fn run(options: Options) -> Result<(), SessionError> {
 fn combinations(options: &Options, progress: &mut Progress) -> Result<Vec<(OpKind, Vec<Mode>)>, SessionError> {
     let alone = options.ops.len() * options.modes.len() == 1;
     let mut all = Vec::new();
+    let mut refused = None;
     for &op in &options.ops {
         let mut modes = Vec::new();
         for &mode in &options.modes {
             match params(options, op, mode).check() {
                 Ok(()) => modes.push(mode),
                 Err(error) if alone || !matches!(error, RunnerError::Refused { .. }) => return Err(error.into()),
-                Err(error) => progress.say("skipped", &error.to_string()),
+                Err(error) => {
+                    progress.say("skipped", &error.to_string());
+                    refused = Some(error);
+                }
             }
         }
         if !modes.is_empty() {
             all.push((op, modes));
         }
     }
-    Ok(all)
+    match refused {
+        Some(error) if all.is_empty() => Err(error.into()),
+        _ => Ok(all),
+    }
 }
 
 /// Parameters of a run, as far as the options decide them.
@@ -310,7 +318,7 @@ impl Session {
                 let _ = peer.close(index).await;
             }
             if let Err(error) = run.recording.end(state.clone()) {
-                eprintln!("rdmascope: {error}");
+                let _ = writeln!(std::io::stderr(), "rdmascope: {}", crate::control::server::chain(&error));
             }
         }
     }

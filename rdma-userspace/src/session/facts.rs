@@ -4,7 +4,7 @@ use super::placement::Cpus;
 use super::{Options, SessionError, Target};
 use crate::runner::Endpoint;
 use crate::system::{Root, device, irq};
-use crate::verbs::{Device, GidPair, PortState};
+use crate::verbs::{Device, GidPair, PortState, VerbsError};
 use analysis::capture::manifest::{self as format, Manifest, Outcome, Placement, SCHEMA_VERSION};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ pub struct Identity {
 /// # Errors
 /// [`SessionError::NoDevice`] with what is there and what to do.
 pub fn open_device(name: Option<&str>, port: u8) -> Result<Device, SessionError> {
-    let names = Device::list()?;
+    let names = Device::list().or_else(none_without_the_module)?;
     let chosen = match (name, names.as_slice()) {
         (_, []) => {
             return Err(SessionError::NoDevice(
@@ -63,6 +63,14 @@ pub fn open_device(name: Option<&str>, port: u8) -> Result<Device, SessionError>
         }
     };
     Ok(Device::open(Some(&chosen))?)
+}
+
+/// A kernel without ib_uverbs has no list of devices: that is a machine without a device, not a failure of the call.
+fn none_without_the_module(error: VerbsError) -> Result<Vec<String>, SessionError> {
+    match error {
+        VerbsError::ListDevices(source) if matches!(source.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT)) => Ok(Vec::new()),
+        other => Err(other.into()),
+    }
 }
 
 /// The first manifest of a run.
@@ -140,4 +148,17 @@ pub fn placement(device: &Device, options: &Options, cpus: &Cpus, identity: Iden
 /// Name of this host, for the folder of its captures.
 pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".to_owned(), |it| it.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_the_module_has_no_device_and_other_errors_are_told() {
+        let list = |code| none_without_the_module(VerbsError::ListDevices(std::io::Error::from_raw_os_error(code)));
+        assert_eq!(list(libc::ENOSYS).ok(), Some(Vec::new()));
+        let denied = list(libc::EACCES).expect_err("told");
+        assert_eq!(denied.exit_code(), crate::cli::exit::INFRASTRUCTURE);
+    }
 }

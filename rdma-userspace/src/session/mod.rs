@@ -96,7 +96,9 @@ impl SessionError {
         use crate::cli::exit;
         match self {
             SessionError::Unstable { .. } => exit::UNSTABLE,
-            SessionError::NoDevice(_) => exit::INFRASTRUCTURE,
+            SessionError::NoDevice(_) | SessionError::Verbs(VerbsError::ListDevices(_) | VerbsError::NoDevice { .. }) => {
+                exit::INFRASTRUCTURE
+            }
             SessionError::NoSuchCpu { .. } | SessionError::Runner(RunnerError::Refused { .. }) => exit::USAGE,
             _ => exit::FAILED,
         }

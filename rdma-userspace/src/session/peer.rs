@@ -179,6 +179,8 @@ async fn start_server(device: &str, port: u8) -> Result<(Announcement, Child), S
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
+        // Ctrl-C on the terminal is for the client, which then tells the server: both at once would look like a server that failed.
+        .process_group(0)
         .spawn()
         .map_err(failed)?;
     let stdout = child.stdout.take().ok_or_else(|| SessionError::Loopback("it has no output".to_owned()))?;

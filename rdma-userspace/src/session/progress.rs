@@ -54,6 +54,8 @@ impl Progress {
             return;
         }
         let count = if total > 0 { format!(" {done}/{total}") } else { String::new() };
+        // Some of it comes from the peer.
+        let text = analysis::words::printable(text);
         let mut out = std::io::stderr().lock();
         let _ = match (self.in_place, transient) {
             (true, true) => write!(out, "\r\x1b[K[{at_s:6.1} s] {phase}{count}: {text}"),

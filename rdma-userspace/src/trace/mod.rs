@@ -19,6 +19,8 @@ pub use join::{CqTrace, Join};
 
 /// What a trace needs of level std: the fewer probes, the less the program is slowed.
 const KINDS: &[Kind] = &[Kind::CompHandler, Kind::SchedWaking, Kind::SchedWakeup, Kind::SchedSwitch, Kind::CqPost];
+/// Hook of the completion handler.
+const HANDLER: &str = "K5 completion handler";
 /// Time between two looks at the ring.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 /// Records younger than this wait: a CPU may still be about to write an older one.
@@ -30,6 +32,12 @@ pub enum TraceError {
     /// Probes or the process.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// Without the handler's probe no event can be seen, however long one waits.
+    #[error("nothing can be traced on this kernel: the probe of the completion handler is absent ({reason})")]
+    NoHandler {
+        /// Why it is absent.
+        reason: String,
+    },
     /// The report could not be written.
     #[error("cannot write the trace: {0}")]
     Output(#[from] std::io::Error),
@@ -55,9 +63,12 @@ pub struct Trace {
 /// Traces process `pid` for `duration` (or until `stop`, or until it ends), then writes the table to `out`.
 ///
 /// # Errors
-/// [`TraceError::Probe`] when the process does not exist or no probe can be had, [`TraceError::Output`].
+/// [`TraceError::Probe`] when the process does not exist or no probe can be had, [`TraceError::NoHandler`], [`TraceError::Output`].
 pub fn run(pid: u32, duration: Option<Duration>, stop: &AtomicBool, out: &mut impl Write) -> Result<Trace, TraceError> {
     let plan = Plan::for_kernel(Path::new("/"), Level::Std).map_err(ProbeError::from)?.only(KINDS);
+    if let Some(absent) = plan.hooks.iter().find(|hook| hook.hook == HANDLER && hook.symbol.is_none()) {
+        return Err(TraceError::NoHandler { reason: absent.reason.clone() });
+    }
     let mut probes = Probes::load(&plan, &Config { trace_all_qps: true, ..Config::default() })?;
     let threads = probes.track_process(pid)?;
     let mut join = Join::new(pid, &threads);

@@ -82,7 +82,7 @@ fn write_losses(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
 
 /// Why a process had no event, as far as the hit counts tell.
 fn why_none(trace: &Trace) -> String {
-    let handler = trace.hooks.iter().find(|hook| hook.planned.hook == "K5 completion handler");
+    let handler = trace.hooks.iter().find(|hook| hook.planned.hook == super::HANDLER);
     match handler {
         Some(hook) if hook.planned.symbol.is_none() => format!("the handler's probe is absent ({})", hook.planned.reason),
         Some(hook) if hook.hits == 0 => {
