@@ -1,11 +1,12 @@
 //! One capture into finished numbers: two passes, the latencies first (they set the bands), then the join.
 use crate::bootstrap::{Compare, Side, compare};
 use crate::breakdown::Accumulator;
+use crate::capture::costs::Spread;
 use crate::capture::manifest::Outcome as RunOutcome;
 use crate::capture::{self, Capture, Manifest};
 use crate::compare::{LOSS_LIMIT, SLEPT_MIN};
 use crate::correlate::{self, Options, Totals};
-use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, RunReport};
+use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, Residency, RunReport};
 use crate::stats::{self, is_shown};
 use crate::units::{count, percent};
 use crate::words::printable;
@@ -90,6 +91,8 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
     run_warnings(&manifest, breakdown.as_ref(), slept_share, loss_share, totals, &mut warnings);
     let report = RunReport {
         path,
+        post: Spread::of(&mut seen.post),
+        server_residency: server_residency(&manifest),
         cpu: cpu_cost(&manifest, !seen.untraced.is_empty()),
         manifest,
         untraced,
@@ -108,6 +111,8 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
 struct Latencies {
     traced: BTreeMap<u32, Vec<u64>>,
     untraced: BTreeMap<u32, Vec<u64>>,
+    /// How long the post took, untraced rounds.
+    post: Vec<u64>,
     failed: u64,
     backwards: u64,
     homeless: u64,
@@ -138,6 +143,9 @@ impl Latencies {
                 Some(latency) => {
                     let side = if traced { &mut seen.traced } else { &mut seen.untraced };
                     side.entry(sample.round).or_default().push(latency);
+                    if !traced {
+                        seen.post.extend(sample.post_end_ns.checked_sub(sample.post_begin_ns));
+                    }
                 }
                 None => seen.backwards += 1,
             }
@@ -205,6 +213,24 @@ fn cpu_cost(manifest: &Manifest, has_untraced: bool) -> CpuCost {
 /// A sum that stays at the end of its range: the numbers of a damaged manifest may be anything.
 fn total(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
+}
+
+/// What the server told of its untraced rounds.
+fn server_residency(manifest: &Manifest) -> Option<Residency> {
+    let told = || manifest.rounds.iter().filter(|round| !round.warmup && !round.traced).filter_map(|round| round.server_residency);
+    let range = |get: fn(&Spread) -> Option<f64>| {
+        told().filter_map(|it| get(&it)).fold(None, |range: Option<(f64, f64)>, value| {
+            Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+        })
+    };
+    Some(Residency {
+        rounds: told().count() as u64,
+        n: total(told().map(|it| it.n)),
+        min_ns: told().map(|it| it.min_ns).reduce(f64::min)?,
+        p50_ns: range(|it| it.p50_ns),
+        p99_ns: range(|it| it.p99_ns),
+        max_ns: told().map(|it| it.max_ns).reduce(f64::max)?,
+    })
 }
 
 /// The larger of: records that the probes could not write, records that could not be read, samples flagged LOST.

@@ -388,6 +388,7 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         losses: vec![LossRow { kind: "comp_handler".into(), attempted: 10, delivered: 10, lost: 0 }],
         missed_probes: None,
         clock_check: Some(ClockCheck { before_ns: 10, kernel_ns: 11, after_ns: 12 }),
+        poll_costs: None,
         notes: Vec::new(),
         outcome: Outcome::Complete,
     }

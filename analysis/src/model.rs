@@ -1,6 +1,7 @@
 //! Finished numbers: what the analysis hands to the report, the charts and the JSON. Nothing here computes or prints.
 //!
 //! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
+use crate::capture::costs::Spread;
 use crate::capture::manifest::{Manifest, Metric};
 use serde::Serialize;
 
@@ -15,6 +16,10 @@ pub struct RunReport {
     pub untraced: Option<Latency>,
     /// Latency of the samples in traced rounds: what the breakdown is about.
     pub traced: Option<Latency>,
+    /// The call that posts the WR (`post_end_ns - post_begin_ns`), samples of untraced rounds. It is not the latency of the hardware.
+    pub post: Option<Spread>,
+    /// How long the server held a message; `None`: no ping-pong, or it did not tell.
+    pub server_residency: Option<Residency>,
     /// CPU time per operation.
     pub cpu: CpuCost,
     /// The stages of the traced samples; `None` without probes.
@@ -76,6 +81,24 @@ pub struct CpuCost {
     pub server_ns_per_op: Option<f64>,
     /// All CPUs of the machine (busy time), per operation: includes interrupts, softirqs and kernel workers, and everything else that ran.
     pub machine_ns_per_op: Option<f64>,
+}
+
+/// From the server's receive of a message to before its post of the answer, over untraced rounds. The server tells a summary per round:
+/// quantiles of different rounds do not merge, so their range is given.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Residency {
+    /// Rounds that it told of.
+    pub rounds: u64,
+    /// Messages in them.
+    pub n: u64,
+    /// Smallest.
+    pub min_ns: f64,
+    /// Lowest and highest median of a round; `None`: withheld in every round.
+    pub p50_ns: Option<(f64, f64)>,
+    /// Lowest and highest 99th percentile of a round; `None`: withheld in every round.
+    pub p99_ns: Option<(f64, f64)>,
+    /// The true maximum.
+    pub max_ns: f64,
 }
 
 /// Where the time of the traced samples went.

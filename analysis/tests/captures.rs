@@ -288,6 +288,52 @@ fn a_run_without_probes_has_latency_and_says_what_is_missing() {
     assert!(it.warnings.iter().any(|warning| warning.contains("no kernel stages")));
 }
 
+/// The manifest gains fields; captures without them open, and the report says that they have none.
+#[test]
+fn a_capture_from_before_the_costs_opens_and_has_none() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("run");
+    write_log(&small(), &path).expect("writes");
+    let text = fs::read_to_string(path.join(MANIFEST_FILE)).expect("manifest");
+    let mut old: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(old.as_object_mut().and_then(|fields| fields.remove("poll_costs")).is_some(), "{text}");
+    for round in old["rounds"].as_array_mut().expect("rounds") {
+        assert!(round.as_object_mut().and_then(|fields| fields.remove("server_residency")).is_some(), "{text}");
+    }
+    fs::write(path.join(MANIFEST_FILE), old.to_string()).expect("writes");
+    let mut out = Vec::new();
+    let (report, _) = run(&options(dir.path()), &mut out).expect("reports");
+    assert_eq!((report.runs[0].manifest.poll_costs.as_ref(), report.runs[0].server_residency.is_none()), (None, true));
+    let text = String::from_utf8(out).expect("text");
+    assert!(text.contains("clock read and polls: not measured"), "{text}");
+}
+
+/// The cost of post and the stay at the server are from untraced rounds, and only from those.
+#[test]
+fn post_and_residency_are_of_untraced_rounds() {
+    use analysis::capture::costs::Spread;
+    let dir = tempfile::tempdir().expect("dir");
+    let mut fixture = generate(Scenario::SendEvent61, 4, 100, 3);
+    let is_traced = |rounds: &[analysis::capture::manifest::Round], index| rounds.iter().any(|it| it.index == index && it.traced);
+    for (at, sample) in fixture.samples.iter_mut().enumerate() {
+        let traced = is_traced(&fixture.manifest.rounds, sample.round);
+        sample.post_end_ns = sample.post_begin_ns + if traced { 1 } else { 100 + at as u64 % 2 };
+    }
+    for (at, round) in (1u32..).zip(&mut fixture.manifest.rounds) {
+        let mut held = vec![if round.traced { 7 } else { u64::from(at) * 1000 }; 100];
+        round.server_residency = Spread::of(&mut held);
+    }
+    let medians: Vec<f64> = fixture.manifest.rounds.iter().filter(|it| !it.traced).filter_map(|it| it.server_residency?.p50_ns).collect();
+    write_log(&fixture, &dir.path().join("run")).expect("writes");
+    let report = analysis::analyse::report(dir.path()).expect("reports");
+    let post = report.runs[0].post.expect("untraced samples");
+    assert_eq!((post.n, post.min_ns, post.p50_ns, post.max_ns), (200, 100.0, Some(100.0), 101.0));
+    let held = report.runs[0].server_residency.expect("the server told");
+    let (low, high) = medians.iter().fold((f64::MAX, 0f64), |(low, high), it| (low.min(*it), high.max(*it)));
+    assert!(medians.len() == 2 && low < high, "{medians:?}");
+    assert_eq!((held.rounds, held.n, held.min_ns, held.p50_ns, held.p99_ns, held.max_ns), (2, 200, low, Some((low, high)), None, high));
+}
+
 /// A polling and an event run of `read` on one kernel, changed by `change`; gives the comparison.
 fn compared(change: fn(&mut Fixture)) -> analysis::model::Comparison {
     let dir = tempfile::tempdir().expect("dir");

@@ -30,6 +30,7 @@ fn sections_come_in_order_and_warnings_first() {
         ">Poll against event</h2>",
         "<h2>send, 64 B, RC</h2>",
         "<h2>read, 64 B, RC</h2>",
+        "<h2>What a poll and a post cost</h2>",
         "<h2>Cost of the probes</h2>",
         "<h2>Silent hooks and their controls</h2>",
         "<h2>Probe plan</h2>",
@@ -47,6 +48,12 @@ fn sections_come_in_order_and_warnings_first() {
         "RoCE v2 with an IPv4 address",
         "rxe of this kernel has tasklets",
         "no difference shown",
+        "The cost of post is not the latency of the hardware",
+        "There are no TSC cycles",
+        "3 came back empty",
+        "240 ns to 260 ns",
+        "Under emulation these durations are the emulator",
+        "Absent, which is not 0: hit poll: made up: send poll has none",
     ] {
         at(&page, text);
     }

@@ -1,8 +1,9 @@
 //! Made-up numbers for looking at charts and for drawing tests. Nothing here was measured, and the report that comes of it says so.
+use analysis::capture::costs::{Absent, DetectionWindow, HitPoll, PollCosts, Spread};
 use analysis::capture::manifest::{Device, Host, LossRow, Manifest, Metric, Outcome, Placement, PlanRow, Round, Run};
 use analysis::model::{
-    Agreement, Band, Breakdown, Comparison, CpuCost, Latency, ObserverCost, Quantile, Report, RunReport, SilentHook, SlowSample, SlowStage,
-    StageStat,
+    Agreement, Band, Breakdown, Comparison, CpuCost, Latency, ObserverCost, Quantile, Report, Residency, RunReport, SilentHook, SlowSample,
+    SlowStage, StageStat,
 };
 
 /// Marks every page that is made of these numbers.
@@ -198,6 +199,15 @@ pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunRepor
         path: format!("host=guest/run={index:03}-{op}-{mode}"),
         manifest: manifest(index, op, mode, metric, n as u64),
         breakdown: Some(breakdown(seed + 2, n as u64, traced.mean_ns, event)),
+        post: Some(spread(n as u64, 650.0)),
+        server_residency: (metric == Metric::Rtt).then_some(Residency {
+            rounds: 5,
+            n: n as u64,
+            min_ns: 180.0,
+            p50_ns: Some((240.0, 260.0)),
+            p99_ns: Some((900.0, 1_400.0)),
+            max_ns: 31_000.0,
+        }),
         cpu: CpuCost {
             thread_ns_per_op: Some(if event { base_ns * 0.45 } else { base_ns }),
             thread_share: Some(if event { 0.43 } else { 1.0 }),
@@ -235,6 +245,40 @@ pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunRepor
         untraced: Some(untraced),
         traced: Some(traced),
     }
+}
+
+fn spread(n: u64, median_ns: f64) -> Spread {
+    Spread {
+        n,
+        min_ns: median_ns * 0.8,
+        p50_ns: Some(median_ns),
+        p90_ns: Some(median_ns * 1.2),
+        p99_ns: (n >= 1000).then_some(median_ns * 2.0),
+        max_ns: median_ns * 9.0,
+    }
+}
+
+fn poll_costs(op: &str, mode: &str) -> PollCosts {
+    let mut costs = PollCosts {
+        calls_per_block: 100,
+        clock_read: Some(spread(1000, 21.0)),
+        empty_poll: Some(spread(1000, 34.5)),
+        ..PollCosts::default()
+    };
+    let mut absent = |what: &str| costs.absent.push(Absent { what: what.into(), why: format!("made up: {op} {mode} has none") });
+    match op {
+        "read" => {
+            costs.hit_poll = Some(HitPoll { waited_ns: 54_000, operations: 1100, came_back_empty: 3, poll: Some(spread(1097, 130.0)) });
+        }
+        _ => absent("hit_poll"),
+    }
+    match mode {
+        "poll" => {
+            costs.detection_window = Some(DetectionWindow { operations: 1100, first_poll_hits: 0, window: Some(spread(1100, 170.0)) });
+        }
+        _ => absent("detection_window"),
+    }
+    costs
 }
 
 fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifest {
@@ -319,6 +363,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         losses: vec![LossRow { kind: "CompHandler".into(), attempted: 10_000, delivered: 10_000, lost: 0 }],
         missed_probes: None,
         clock_check: None,
+        poll_costs: Some(poll_costs(op, mode)),
         notes: vec!["made up".into()],
         outcome: Outcome::Complete,
     }

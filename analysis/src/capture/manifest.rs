@@ -1,6 +1,7 @@
 //! The manifest of a capture: everything about a run that is not a sample or an event.
 //!
 //! Every field that a machine may not tell is an `Option`: absent is said as absent.
+use super::costs::{PollCosts, Spread};
 use serde::{Deserialize, Serialize};
 
 /// Version of the capture format; a reader refuses a newer one by name.
@@ -61,6 +62,9 @@ pub struct Manifest {
     pub missed_probes: Option<u64>,
     /// Proof that the probes' clock is the runner's clock; `None` without probes.
     pub clock_check: Option<ClockCheck>,
+    /// What a poll costs, from rounds of their own; `None`: not measured.
+    #[serde(default)]
+    pub poll_costs: Option<PollCosts>,
     /// Plain sentences that a reader of the numbers must know.
     pub notes: Vec<String>,
     /// How it ended.
@@ -215,6 +219,10 @@ pub struct Round {
     /// Hits per hook within this round, by hook name; empty in an untraced round.
     #[serde(default)]
     pub hits: Vec<(String, u64)>,
+    /// Ping-pongs: from the server's receive of a message (its poll returned, or it saw the write) to before its post of the answer,
+    /// on the server's clock; `None`: no ping-pong, or the server did not tell.
+    #[serde(default)]
+    pub server_residency: Option<Spread>,
 }
 
 /// One row of the probe plan.

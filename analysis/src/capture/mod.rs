@@ -1,6 +1,7 @@
 //! A capture: the folder of one run. `manifest.json`, and the samples and events: an append-only log while recording
 //! (`capture.log`), Parquet once sealed (`samples.parquet`, `events.parquet`). docs/capture-format.md describes it.
 
+pub mod costs;
 mod error;
 pub mod log;
 pub mod manifest;

@@ -1,4 +1,5 @@
 //! One run as text: the stage table with bars, and in full everything that is known of it.
+use super::costs;
 use super::text::{Style, metric, quantile, share, table, title};
 use crate::model::{Breakdown, RunReport};
 use crate::units::{count, ns};
@@ -102,6 +103,7 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
         }
         None => text.push_str("  what the probes add is unknown (it takes two traced and two untraced rounds)\n"),
     }
+    poll_and_post(text, run, style);
     let missed = run.manifest.missed_probes.map_or("unknown (this kernel does not tell)".into(), count);
     let _ = writeln!(text, "  records or samples lost: {}; probe hits that the kernel dropped: {missed}", share(run.loss_share));
     for hook in &run.silent {
@@ -111,6 +113,29 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     stages(text, run, style);
     if let Some(breakdown) = &run.breakdown {
         details(text, breakdown, style);
+    }
+}
+
+/// What a poll and a post cost.
+fn poll_and_post(text: &mut String, run: &RunReport, style: Style) {
+    let _ = writeln!(text, "  {}", style.bold("what a poll and a post cost"));
+    let mut rows = vec![["what", "n", "min", "p50", "p99", "max"].map(String::from).to_vec()];
+    let mut meanings = vec!["meaning".to_string()];
+    for row in costs::rows(run) {
+        let quantile = |value| costs::range(value, ns).unwrap_or_else(|| "-".into());
+        rows.push(vec![row.what.into(), count(row.n), ns(row.min_ns), quantile(row.p50_ns), quantile(row.p99_ns), ns(row.max_ns)]);
+        meanings.push(row.means);
+    }
+    if rows.len() > 1 {
+        for (line, meaning) in table(&rows, 1).lines().zip(&meanings) {
+            let _ = writeln!(text, "  {line}  {meaning}");
+        }
+        for sentence in costs::SENTENCES {
+            let _ = writeln!(text, "    {sentence}");
+        }
+    }
+    for why in costs::absent(run) {
+        let _ = writeln!(text, "    absent: {why}");
     }
 }
 

@@ -4,6 +4,7 @@
 //! at the end `Bye`. Between `RoundStarted` and `Collect` neither side says a word, except that a side that fails says `Failed` or `Abort`.
 use crate::runner::{Params, PeerInfo, RoundStats};
 use crate::verbs::GidEntry;
+use analysis::capture::costs::Spread;
 use serde::{Deserialize, Serialize};
 
 /// From the client.
@@ -80,6 +81,9 @@ pub enum Reply {
     RoundDone {
         /// Its counters.
         stats: RoundStats,
+        /// Ping-pongs: from the receive of a message to before the post of its answer; `None`: not recorded.
+        #[serde(default)]
+        residency: Option<Spread>,
     },
     /// The run is down.
     Closed,

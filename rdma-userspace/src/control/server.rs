@@ -7,6 +7,8 @@ use super::token::Token;
 use super::{ControlError, HELLO_DEADLINE};
 use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, RunnerError, Worker, WorkerConfig};
 use crate::verbs::Device;
+use analysis::capture::Sample;
+use analysis::capture::costs::Spread;
 pub use analysis::words::chain;
 use analysis::words::printable;
 use std::collections::BTreeMap;
@@ -22,6 +24,10 @@ const IDLE_DEADLINE: Duration = Duration::from_secs(300);
 
 /// No message moves for so long within a round: the round failed.
 const NO_PROGRESS: Duration = Duration::from_secs(8);
+
+/// Longest round of which a server keeps its own samples (88 bytes each). A round is planned for two seconds at most, so that a client
+/// of this version does not ask for more on its own account.
+const KEPT_SAMPLES_MAX: u64 = 1_000_000;
 
 /// What a server needs to know.
 pub struct ServerConfig {
@@ -102,6 +108,8 @@ async fn serve_client(mut peer: Connection<Request>, device: &Device, facts: &Se
 struct ServedRun {
     worker: Worker,
     bytes: u64,
+    /// Its thread answers messages.
+    answers: bool,
 }
 
 /// A round that this side is in: the run's number, how to end it, and its result once there is one.
@@ -147,7 +155,7 @@ impl Client<'_> {
             return Err(ControlError::Request(format!("run {run} is open already")));
         }
         let bytes = self.limits.admit(&self.usage, &params).map_err(ControlError::Request)?;
-        let device = self.device.clone();
+        let (device, answers) = (self.device.clone(), params.op.server_answers());
         let made = tokio::task::spawn_blocking(move || {
             let mut endpoint = Endpoint::create(&device, &params, Role::Server)?;
             let local = endpoint.local();
@@ -158,7 +166,7 @@ impl Client<'_> {
         let (worker, local) = joined(made.await)?.map_err(|error| ControlError::Request(chain(&error)))?;
         let tid = worker.tid();
         self.usage.add(bytes);
-        self.runs.insert(run, ServedRun { worker, bytes });
+        self.runs.insert(run, ServedRun { worker, bytes, answers });
         Ok(Reply::Opened { server: local, tid })
     }
 
@@ -168,8 +176,8 @@ impl Client<'_> {
         }
         let served = self.runs.get(&run).ok_or_else(|| not_open(run))?;
         let abort = Arc::new(AtomicBool::new(false));
-        let spec =
-            RoundSpec { index, samples, record: false, max_time: Duration::MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&abort) };
+        let record = served.answers && samples <= KEPT_SAMPLES_MAX;
+        let spec = RoundSpec { index, samples, record, max_time: Duration::MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&abort) };
         let result = tokio::spawn(served.worker.round(spec).done());
         self.round = Some(PendingRound { run, abort, result });
         Ok(Reply::RoundStarted)
@@ -181,7 +189,7 @@ impl Client<'_> {
                 // The client is done, perhaps before its count: nothing more will come.
                 round.abort.store(true, Ordering::Relaxed);
                 let result = joined(round.result.await)?.map_err(|failure| ControlError::Request(chain(&failure.error)))?;
-                Ok(Reply::RoundDone { stats: result.stats })
+                Ok(Reply::RoundDone { stats: result.stats, residency: residency(&result.samples) })
             }
             _ => Err(ControlError::Request(format!("run {run} has no round to collect"))),
         }
@@ -202,6 +210,12 @@ impl Client<'_> {
             let _ = stop(served).await;
         }
     }
+}
+
+/// How long this side held the messages of a round: from `done_ns` (received) to `post_begin_ns` (about to answer).
+fn residency(samples: &[Sample]) -> Option<Spread> {
+    let mut held_ns: Vec<u64> = samples.iter().filter_map(|sample| sample.post_begin_ns.checked_sub(sample.done_ns)).collect();
+    Spread::of(&mut held_ns)
 }
 
 /// Waits for the running round to fail; for ever when there is none or when it ends well (its result is kept for `Collect`).
@@ -228,4 +242,17 @@ fn not_open(run: u32) -> ControlError {
 
 fn joined<T>(result: Result<T, tokio::task::JoinError>) -> Result<T, ControlError> {
     result.map_err(|error| ControlError::Io(std::io::Error::other(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residency_is_from_the_receive_to_the_post_of_the_answer() {
+        let answered = |done_ns, post_begin_ns| Sample { done_ns, post_begin_ns, post_end_ns: post_begin_ns + 900, ..Sample::default() };
+        let it = residency(&[answered(100, 150), answered(1000, 1020)]).expect("two messages");
+        assert_eq!((it.n, it.min_ns, it.max_ns, it.p50_ns), (2, 20.0, 50.0, None));
+        assert_eq!(residency(&[]), None);
+    }
 }

@@ -1,4 +1,5 @@
 //! The measured thread: a plain pinned thread that owns an endpoint and runs its rounds.
+use super::costs::{self, CostSpec};
 use super::endpoint::Endpoint;
 use super::error::RunnerError;
 use super::modes::{CompletionMode, EventMode, PollMode};
@@ -7,6 +8,7 @@ use super::ops::{Client, CmpSwap, FetchAdd, Idle, Party, Read, Send, SendAnswer,
 use super::params::{MAX_SAMPLES_PER_ROUND, Mode, OpKind, Role};
 use super::round::{self, RoundFailure, RoundOutcome, RoundSpec};
 use crate::verbs::ffi::os;
+use analysis::capture::costs::PollCosts;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
@@ -20,9 +22,9 @@ pub struct WorkerConfig {
     pub priority: Option<u8>,
 }
 
-struct Job {
-    spec: RoundSpec,
-    reply: oneshot::Sender<RoundOutcome>,
+enum Job {
+    Round { spec: RoundSpec, reply: oneshot::Sender<RoundOutcome> },
+    Costs { spec: CostSpec, reply: oneshot::Sender<Result<PollCosts, RunnerError>> },
 }
 
 /// A measured thread with its endpoint and its watchdog.
@@ -46,6 +48,27 @@ impl RoundHandle {
     /// Waits for the end of the round.
     pub async fn done(self) -> RoundOutcome {
         self.0.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+/// A measurement of the costs of polling that was started.
+pub struct CostsHandle(oneshot::Receiver<Result<PollCosts, RunnerError>>);
+
+impl CostsHandle {
+    /// Blocks until it is over; its own deadlines bound that. Not for async code: use [`Self::done`] there.
+    ///
+    /// # Errors
+    /// What a round can meet.
+    pub fn wait(self) -> Result<PollCosts, RunnerError> {
+        self.0.blocking_recv().unwrap_or(Err(RunnerError::WorkerGone))
+    }
+
+    /// Waits for the end of it.
+    ///
+    /// # Errors
+    /// What a round can meet.
+    pub async fn done(self) -> Result<PollCosts, RunnerError> {
+        self.0.await.unwrap_or(Err(RunnerError::WorkerGone))
     }
 }
 
@@ -84,9 +107,19 @@ impl Worker {
         let (reply, handle) = oneshot::channel();
         if let Some(jobs) = &self.jobs {
             // A thread that is gone drops the reply, which the handle reports.
-            let _ = jobs.send(Job { spec, reply });
+            let _ = jobs.send(Job::Round { spec, reply });
         }
         RoundHandle(handle)
+    }
+
+    /// Measures the costs of polling, between rounds.
+    pub fn costs(&self, spec: CostSpec) -> CostsHandle {
+        let (reply, handle) = oneshot::channel();
+        if let Some(jobs) = &self.jobs {
+            // As for a round.
+            let _ = jobs.send(Job::Costs { spec, reply });
+        }
+        CostsHandle(handle)
     }
 
     /// Ends a running round, stops the thread and gives the endpoint back; dropping that tears it down in order.
@@ -154,16 +187,28 @@ fn by_mode<P: Party>(party: P, endpoint: Endpoint, jobs: &mpsc::Receiver<Job>, g
 
 fn jobs_loop<P: Party, M: CompletionMode>(mut party: P, mut endpoint: Endpoint, jobs: &mpsc::Receiver<Job>, guarded: &Guarded) -> Endpoint {
     let mut mode = M::default();
-    while let Ok(Job { mut spec, reply }) = jobs.recv() {
-        spec.samples = spec.samples.min(MAX_SAMPLES_PER_ROUND);
-        if !guarded.begin(&spec.abort, spec.no_progress) {
-            // The worker is being stopped: the reply is dropped, and the handle says that the thread is gone.
-            continue;
+    // When the watchdog no longer lets anything begin, the worker is being stopped: the reply is dropped, and the handle says that the
+    // thread is gone. When nobody waits for a reply any more, there is nobody to tell.
+    while let Ok(job) = jobs.recv() {
+        match job {
+            Job::Round { mut spec, reply } => {
+                spec.samples = spec.samples.min(MAX_SAMPLES_PER_ROUND);
+                if !guarded.begin(&spec.abort, spec.no_progress) {
+                    continue;
+                }
+                let outcome = round::run(&mut party, &mut endpoint, &mut mode, &spec, guarded.monitor());
+                guarded.end();
+                let _ = reply.send(outcome);
+            }
+            Job::Costs { spec, reply } => {
+                if !guarded.begin(&spec.abort, spec.no_progress) {
+                    continue;
+                }
+                let outcome = costs::run(&mut party, &mut endpoint, &spec, guarded.monitor());
+                guarded.end();
+                let _ = reply.send(outcome);
+            }
         }
-        let outcome = round::run(&mut party, &mut endpoint, &mut mode, &spec, guarded.monitor());
-        guarded.end();
-        // Nobody waits for it any more: nothing to tell.
-        let _ = reply.send(outcome);
     }
     endpoint
 }

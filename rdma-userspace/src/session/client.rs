@@ -1,4 +1,5 @@
 //! The client's way through a session: agree, open the runs of an operation, warm up, interleave the rounds, record, close.
+use super::costs::{self, CostRun};
 use super::observer::{Harvest, Observer};
 use super::peer::Peer;
 use super::placement::{self, Cpus};
@@ -165,6 +166,7 @@ impl Session {
         for run in runs.iter_mut() {
             progress.say("warm-up", &run.name());
             self.warm_up(run, peer).await?;
+            self.costs(run, peer).await?;
         }
         let slowest = runs.iter().map(|run| run.sample).max().unwrap_or_default();
         let rounds = schedule::spread(self.options.samples, slowest);
@@ -245,6 +247,19 @@ impl Session {
         }
     }
 
+    /// What polling costs on this run's thread and CQ, without probes.
+    async fn costs(&mut self, run: &mut OpenRun, peer: &mut Peer) -> Result<(), SessionError> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(SessionError::Interrupted);
+        }
+        self.observer.set(false)?;
+        let (round, latency) = (run.recording.next_round(), run.sample);
+        let of = CostRun { index: run.index, round, op: run.op, mode: run.mode, latency, worker: &run.worker };
+        let costs = costs::measure(of, peer, NO_PROGRESS, &self.abort, &self.interrupted).await?;
+        run.recording.manifest.poll_costs = Some(costs);
+        Ok(())
+    }
+
     /// One round on both sides, recorded. Whatever happens, the samples that were made are kept.
     async fn round(&mut self, run: &mut OpenRun, samples: u64, kind: RoundKind, peer: &mut Peer) -> Result<Vec<Sample>, SessionError> {
         if self.stopped.load(Ordering::Relaxed) {
@@ -272,7 +287,8 @@ impl Session {
             index,
             traced: kind.traced,
             warmup: kind.warmup,
-            server_cpu_ns: server.map(|it| it.thread_cpu_ns),
+            server_cpu_ns: server.map(|it| it.0.thread_cpu_ns),
+            server_residency: server.and_then(|it| it.1),
             machine_busy_ns: busy_ns,
             ..Round::default()
         };

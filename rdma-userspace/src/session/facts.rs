@@ -119,6 +119,7 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
         losses: Vec::new(),
         missed_probes: None,
         clock_check: None,
+        poll_costs: None,
         notes: loopback.then(|| "loopback: both ends ran on this host, as two processes".to_owned()).into_iter().collect(),
         outcome: Outcome::Recording,
     }

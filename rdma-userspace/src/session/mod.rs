@@ -1,9 +1,10 @@
 //! One session: what one invocation of `run` or `compare` does.
 //!
 //! [`client`] goes through the operations; [`peer`] is the server as the client sees it; [`schedule`] orders the rounds;
-//! [`observer`] holds the probes; [`recording`] writes the captures; [`facts`] and [`placement`] fill their manifests; [`progress`] tells how far it is.
+//! [`observer`] holds the probes; [`costs`] measures what polling costs; [`recording`] writes the captures; [`facts`] and [`placement`] fill their manifests; [`progress`] tells how far it is.
 
 mod client;
+mod costs;
 mod facts;
 mod observer;
 mod options;

@@ -5,6 +5,7 @@ use crate::control::message::{Reply, Request, ServerFacts};
 use crate::control::token::Token;
 use crate::control::{ANSWER_DEADLINE, ControlError, DEFAULT_PORT, PROTOCOL_VERSION};
 use crate::runner::{Params, PeerInfo, RoundStats};
+use analysis::capture::costs::Spread;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -91,13 +92,13 @@ impl Peer {
         }
     }
 
-    /// The counters of the server's round, after this side's is over.
+    /// The counters of the server's round, after this side's is over, and for a ping-pong how long the server held a message.
     ///
     /// # Errors
     /// What the server says.
-    pub async fn collect(&mut self, run: u32) -> Result<RoundStats, SessionError> {
+    pub async fn collect(&mut self, run: u32) -> Result<(RoundStats, Option<Spread>), SessionError> {
         match self.ask(&Request::Collect { run }, "the server's end of a round").await? {
-            Reply::RoundDone { stats } => Ok(stats),
+            Reply::RoundDone { stats, residency } => Ok((stats, residency)),
             other => Err(unexpected(&other, "the end of a round")),
         }
     }

@@ -1,7 +1,9 @@
 //! Completion modes: how a thread learns that a completion has come.
+mod costs;
 mod event;
 mod poll;
 
+pub(super) use costs::{HitPoll, LastEmpty};
 pub(super) use event::EventMode;
 pub(super) use poll::PollMode;
 
