@@ -192,7 +192,14 @@ fn a_session_carries_the_costs_into_capture_and_report() {
         let what = &run.manifest.run;
         let name = format!("{} {}", what.op, what.mode);
         let costs = run.manifest.poll_costs.as_ref().unwrap_or_else(|| panic!("{name}: no costs"));
-        positive(&name, costs.empty_poll.as_ref().expect("an empty poll"));
+        let empty = costs.empty_poll.as_ref().expect("an empty poll");
+        positive(&name, empty);
+        // The empty polls that the ordinary rounds counted cannot have taken longer than those rounds.
+        let rounds = || run.manifest.rounds.iter().filter(|round| !round.warmup);
+        let polls: u64 = rounds().map(|round| round.empty_polls).sum();
+        let elapsed_ns: u64 = rounds().map(|round| round.end_ns - round.begin_ns).sum();
+        println!("{name}: {polls} empty polls in {elapsed_ns} ns of rounds, the cheapest {} ns", empty.min_ns);
+        assert!(polls as f64 * empty.min_ns <= elapsed_ns as f64, "{name}");
         assert_eq!((costs.hit_poll.is_some(), costs.detection_window.is_some()), (what.op == "read", what.mode == "poll"), "{name}");
         let post = run.post.as_ref().expect("untraced samples were posted");
         positive(&name, post);

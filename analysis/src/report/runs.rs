@@ -116,6 +116,15 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     }
 }
 
+/// What must be known of the costs of polls and posts, once for all runs.
+pub(super) fn cost_sentences(text: &mut String, style: Style) {
+    let _ = writeln!(text, "{}", style.bold("What a poll and a post cost: how to read it"));
+    for sentence in costs::SENTENCES {
+        let _ = writeln!(text, "  {sentence}");
+    }
+    text.push('\n');
+}
+
 /// What a poll and a post cost.
 fn poll_and_post(text: &mut String, run: &RunReport, style: Style) {
     let _ = writeln!(text, "  {}", style.bold("what a poll and a post cost"));
@@ -129,9 +138,6 @@ fn poll_and_post(text: &mut String, run: &RunReport, style: Style) {
     if rows.len() > 1 {
         for (line, meaning) in table(&rows, 1).lines().zip(&meanings) {
             let _ = writeln!(text, "  {line}  {meaning}");
-        }
-        for sentence in costs::SENTENCES {
-            let _ = writeln!(text, "    {sentence}");
         }
     }
     for why in costs::absent(run) {

@@ -69,6 +69,9 @@ pub fn render(report: &Report, full: bool, color: bool) -> String {
             runs::stages(&mut text, run, style);
         }
     }
+    if full && !report.runs.is_empty() {
+        runs::cost_sentences(&mut text, style);
+    }
     warnings(&mut text, report, style);
     text
 }

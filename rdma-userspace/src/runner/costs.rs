@@ -93,7 +93,12 @@ pub(super) fn run<P: Party>(party: &mut P, end: &mut Endpoint, spec: &CostSpec, 
             poll: Spread::of(polls.polls_ns()),
         });
     }
-    if window {
+    // An abort may have cut off an operation: nothing more can run on this queue pair then.
+    let stopped = monitor.stopped();
+    if window && stopped {
+        costs.absent.push(Absent { what: "detection_window".to_owned(), why: "stopped before it".to_owned() });
+    }
+    if window && !stopped {
         let mut windows = LastEmpty::new(spec.round(spec.window_ops).samples);
         let done = operations(party, end, &mut windows, spec, spec.window_ops, monitor)?;
         costs.detection_window = Some(DetectionWindow {
