@@ -14,7 +14,11 @@ struct Cli {
 
 fn main() -> ExitCode {
     Cli::parse().arguments.report().unwrap_or_else(|error| {
-        eprintln!("rdmascope-report: {:#}", anyhow::Error::from(error));
+        // Some messages hold what the system said already: it is not said twice.
+        let error = anyhow::Error::from(error);
+        let text =
+            error.chain().map(ToString::to_string).reduce(|text, why| if text.contains(&why) { text } else { format!("{text}: {why}") });
+        eprintln!("rdmascope-report: {}", text.unwrap_or_default());
         ExitCode::FAILURE
     })
 }

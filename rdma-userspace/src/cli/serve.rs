@@ -14,11 +14,13 @@ use std::process::ExitCode;
 /// Flags of `rdmascope serve`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The server does nothing for a client that does not show its token. Without --token-file a new one is made and printed once.
-It listens on the loopback address unless told otherwise: for another host give the address of the interface it should be reached by.")]
+The server does nothing for a client that does not show its token. Without
+--token-file a new one is made at each start and printed once. It listens on
+the loopback address unless told otherwise: for clients on another host give
+the address of the interface by which they reach this one. Ctrl-C ends it.")]
 pub struct Args {
-    /// Address to listen on, with :PORT where it is not the default one.
-    #[arg(long, default_value = "127.0.0.1", value_parser = parse_bind)]
+    /// Address to listen on (TCP, for the control connection), with :PORT where it is not 18600.
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = parse_bind)]
     bind: SocketAddr,
 
     /// File with the token that clients must show (16 to 256 characters).
@@ -29,7 +31,7 @@ pub struct Args {
     #[arg(long, short)]
     device: Option<String>,
 
-    /// Port of the device.
+    /// Port of the RDMA device (the TCP port belongs to --bind).
     #[arg(long, default_value_t = 1)]
     port: u8,
 
@@ -83,7 +85,8 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         println!("serving {name} on {address}");
         if own_token {
             println!("token {show}");
-            println!("client: rdmascope compare {} --token {show}", address.ip());
+            let shown = if address.port() == DEFAULT_PORT { address.ip().to_string() } else { address.to_string() };
+            println!("client: rdmascope compare {shown} --token {show}");
         }
     };
     let log = move |line: &str| {

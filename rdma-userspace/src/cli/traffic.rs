@@ -1,9 +1,10 @@
 //! The flags that `run` and `compare` share: what is sent, where it runs, what is recorded.
+use super::exit::UsageError;
 use crate::control::token::Token;
 use crate::probes::Level;
 use crate::runner::{Mode, OpKind};
 use crate::session::{self, CpuChoice, Options, Target};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// Flags of a measurement.
 #[derive(clap::Args)]
 pub struct Traffic {
-    /// Host where `rdmascope serve` runs: a name or an address, with :PORT where it is not the default one.
+    /// Host where `rdmascope serve` runs: a name or an address, with :PORT where it is not 18600. Or give --loopback.
     #[arg(required_unless_present = "loopback", conflicts_with = "loopback")]
     host: Option<String>,
 
@@ -31,7 +32,7 @@ pub struct Traffic {
     #[arg(long, short)]
     device: Option<String>,
 
-    /// Port of the device.
+    /// Port of the RDMA device (the TCP port belongs to HOST).
     #[arg(long, default_value_t = 1)]
     port: u8,
 
@@ -51,7 +52,7 @@ pub struct Traffic {
     #[arg(long, short = 'n', default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
-    /// Which probes: none, min (handler, waking, switch), std (the whole path), full.
+    /// Which probes: none, min (handler, waking, switch), std (the whole path), full (also NAPI, migrations, packets).
     #[arg(long, default_value = "std")]
     level: Level,
 
@@ -125,12 +126,13 @@ impl Traffic {
         let target = match (&self.host, token) {
             (None, _) => Target::Loopback,
             (Some(host), Some(token)) => Target::Host { address: host.clone(), token },
-            (Some(host), None) => bail!(
-                "{host} serves only who shows its token: give --token-file FILE (or --token TEXT) with what `rdmascope serve` printed there"
-            ),
+            (Some(host), None) => return Err(UsageError(format!(
+                "{host} serves only who shows its token: give --token TOKEN with what `rdmascope serve` printed there, or --token-file FILE with a file that holds it"
+            )).into()),
         };
         if self.out.exists() && self.out.read_dir().with_context(|| format!("{}", self.out.display()))?.next().is_some() {
-            bail!("{} is not empty: give a new folder with --out, so that no capture is overwritten", self.out.display());
+            let said = format!("{} is not empty: give a new folder with --out, so that no capture is overwritten", self.out.display());
+            return Err(UsageError(said).into());
         }
         Ok(Options {
             target,

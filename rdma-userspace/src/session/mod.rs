@@ -96,7 +96,7 @@ impl SessionError {
         use crate::cli::exit;
         match self {
             SessionError::Unstable { .. } => exit::UNSTABLE,
-            SessionError::NoDevice(_) => exit::INFRASTRUCTURE,
+            SessionError::NoDevice(_) | SessionError::Verbs(VerbsError::ListDevices(_)) => exit::INFRASTRUCTURE,
             SessionError::NoSuchCpu { .. } | SessionError::Runner(RunnerError::Refused { .. }) => exit::USAGE,
             _ => exit::FAILED,
         }

@@ -33,6 +33,20 @@ pub enum TraceError {
     /// The report could not be written.
     #[error("cannot write the trace: {0}")]
     Output(#[from] std::io::Error),
+    /// Completion events cannot be seen on this kernel.
+    #[error("nothing to trace: the kernel's completion handler cannot be watched here ({0}); see `rdmascope doctor`")]
+    NoHandler(String),
+}
+
+impl TraceError {
+    /// The exit code that it ends with.
+    pub fn exit_code(&self) -> u8 {
+        use crate::cli::exit;
+        match self {
+            TraceError::NoHandler(_) => exit::INFRASTRUCTURE,
+            TraceError::Probe(_) | TraceError::Output(_) => exit::FAILED,
+        }
+    }
 }
 
 /// What was seen.
@@ -55,9 +69,12 @@ pub struct Trace {
 /// Traces process `pid` for `duration` (or until `stop`, or until it ends), then writes the table to `out`.
 ///
 /// # Errors
-/// [`TraceError::Probe`] when the process does not exist or no probe can be had, [`TraceError::Output`].
+/// [`TraceError::Probe`] when the process does not exist or no probe can be had, [`TraceError::NoHandler`], [`TraceError::Output`].
 pub fn run(pid: u32, duration: Option<Duration>, stop: &AtomicBool, out: &mut impl Write) -> Result<Trace, TraceError> {
     let plan = Plan::for_kernel(Path::new("/"), Level::Std).map_err(ProbeError::from)?.only(KINDS);
+    if let Some(handler) = plan.hooks.iter().find(|hook| hook.gives.contains(&Kind::CompHandler) && hook.symbol.is_none()) {
+        return Err(TraceError::NoHandler(handler.reason.clone()));
+    }
     let mut probes = Probes::load(&plan, &Config { trace_all_qps: true, ..Config::default() })?;
     let threads = probes.track_process(pid)?;
     let mut join = Join::new(pid, &threads);
