@@ -22,7 +22,7 @@ use std::process::ExitCode;
     after_help = "\
 Try it on one host:
   rdmascope doctor                   what this machine does to a measurement
-  sudo rdmascope soft-roce up eth0   a software RDMA device, without hardware
+  sudo rdmascope soft-roce up lo     a software RDMA device, without hardware
   sudo rdmascope compare --loopback  every operation, polling and event
 
 Between two hosts (192.0.2.1 is the other one's address):
