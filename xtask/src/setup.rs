@@ -225,8 +225,10 @@ fn has_candidates(packages: &[&str]) -> bool {
     if offered.count() == packages.len() {
         return true;
     }
+    // Without lists a package that an installed one merely names has an entry too, with "(none)".
+    let knows_nothing = !policy.lines().any(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)"));
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    policy.is_empty() && release.lines().any(|line| line == "VERSION_CODENAME=bookworm")
+    knows_nothing && release.lines().any(|line| line == "VERSION_CODENAME=bookworm")
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What both programs say at the end of their help.
-pub const EXAMPLES: &str = "Examples (the folder is an example):
-  … results                          summary of all captures below `results`
-  … results --text                   every run in full: bands, flags, slow samples
-  … results --json report.json       for scripts
-  … results --html site              a page to open in a browser, with its charts
+pub const EXAMPLES: &str = "Examples (`results` is a folder with captures; `rdmascope report` does the same):
+  rdmascope-report results                     summary of all captures in it
+  rdmascope-report results --text              every run in full: bands, flags, slow samples
+  rdmascope-report results --json report.json  for scripts
+  rdmascope-report results --html site         site/index.html for a browser, with its charts
 
-Exit codes: 0 done, 1 failed (nothing readable), 2 wrong usage, 3 done but more than 0.1 % of the records were lost,
-5 done but a run never settled (UNSTABLE).";
+Exit codes: 0 done, 1 failed (nothing readable), 2 usage, 3 done, but more than
+0.1 % of the records were lost, 5 done, but a run never settled (UNSTABLE).";
 
 /// Flags of a report.
 #[derive(Clone, Debug, clap::Args)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 /// Flags of `rdmascope compare`.
 #[derive(clap::Args)]
+#[command(override_usage = "rdmascope compare <HOST|--loopback> [OPTIONS]")]
 pub struct Args {
     #[command(flatten)]
     traffic: Traffic,

@@ -22,18 +22,20 @@ use std::process::ExitCode;
     max_term_width = 110,
     after_help = "\
 Try it on one host:
-  rdmascope doctor                              what this machine does to a measurement
-  sudo rdmascope soft-roce up lo                a software RDMA device, where there is no hardware
-  sudo rdmascope compare --loopback             all operations, polling and event, both ends on this host
+  rdmascope doctor                   what this machine does to a measurement
+  sudo rdmascope soft-roce up lo     a software RDMA device, without hardware
+  sudo rdmascope compare --loopback  every operation, polling and event
 
-Between two hosts:
-  rdmascope serve --bind 192.0.2.1              there (prints a token)
-  sudo rdmascope compare 192.0.2.1 --token …    here
+Between two hosts (192.0.2.1 is the other one's address):
+  rdmascope serve --bind 192.0.2.1                  there: prints a token
+  sudo rdmascope compare 192.0.2.1 --token TOKEN    here
 
-Root (or CAP_BPF and CAP_PERFMON) is needed for the kernel probes only; without them the stages inside the kernel are absent.
+Root (or CAP_BPF and CAP_PERFMON) is needed for the kernel probes only;
+without them the stages inside the kernel are absent.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 more records lost than the limit, 4 gate not met, 5 the machine was too noisy to say,
-69 something that the job needs (a device, a package) is missing."
+Exit codes: 0 done, 1 failed, 2 usage, 3 more records lost than the limit,
+4 gate not met, 5 the machine was too noisy to say, 69 something that the job
+needs (a device, a package) is missing."
 )]
 struct Cli {
     #[command(subcommand)]

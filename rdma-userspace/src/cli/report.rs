@@ -19,6 +19,10 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
 /// Prints the summary of what a session has recorded.
 pub fn print(out: &Path) -> anyhow::Result<ExitCode> {
     let code = Arguments::summary(out.to_path_buf()).report()?;
-    super::print(&format!("\ncaptures: {}   more: rdmascope report {} --text, or --html DIR\n", out.display(), out.display()))?;
+    super::print(&format!(
+        "\ncaptures: {}   more: rdmascope report {} --text, or --html FOLDER (charts, to open in a browser)\n",
+        out.display(),
+        out.display()
+    ))?;
     Ok(code)
 }

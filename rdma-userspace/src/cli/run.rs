@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 /// Flags of `rdmascope run`.
 #[derive(clap::Args)]
+#[command(override_usage = "rdmascope run <HOST|--loopback> [OPTIONS]")]
 pub struct Args {
     #[command(flatten)]
     traffic: Traffic,

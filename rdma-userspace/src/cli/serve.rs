@@ -19,11 +19,13 @@ const ANNOUNCED_DEADLINE: Duration = Duration::from_secs(30);
 /// Flags of `rdmascope serve`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The server does nothing for a client that does not show its token. Without --token-file a new one is made and printed once.
-It listens on the loopback address unless told otherwise: for another host give the address of the interface it should be reached by.")]
+The server does nothing for a client that does not show its token. Without
+--token-file a new one is made at each start and printed once. It listens on
+the loopback address unless told otherwise: for clients on another host give
+the address of the interface by which they reach this one. Ctrl-C ends it.")]
 pub struct Args {
-    /// Address to listen on, with :PORT where it is not the default one.
-    #[arg(long, default_value = "127.0.0.1", value_parser = parse_bind)]
+    /// Address to listen on (TCP, for the control connection), with :PORT where it is not 18600.
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = parse_bind)]
     bind: SocketAddr,
 
     /// File with the token that clients must show (16 to 256 characters).
@@ -34,7 +36,7 @@ pub struct Args {
     #[arg(long, short)]
     device: Option<String>,
 
-    /// Port of the device.
+    /// Port of the RDMA device (the TCP port belongs to --bind).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     port: u8,
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 /// Flags of `rdmascope trace`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Any verbs program that waits for completion events can be watched; nothing of it is changed. What it finds by polling leaves no
-trace in the kernel and cannot be seen from outside. Needs root, or CAP_BPF and CAP_PERFMON.")]
+Any verbs program that waits for completion events can be watched; nothing of
+it is changed. What it finds by polling leaves no trace in the kernel and
+cannot be seen from outside. Needs root, or CAP_BPF and CAP_PERFMON.")]
 pub struct Args {
     /// Process to watch.
     #[arg(long)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Flags of a measurement.
 #[derive(clap::Args)]
 pub struct Traffic {
-    /// Host where `rdmascope serve` runs: a name or an address, with :PORT where it is not the default one.
+    /// Host where `rdmascope serve` runs: a name or an address, with :PORT where it is not 18600. Or give --loopback.
     #[arg(conflicts_with = "loopback")]
     host: Option<String>,
 
@@ -33,7 +33,7 @@ pub struct Traffic {
     #[arg(long, short)]
     device: Option<String>,
 
-    /// Port of the device.
+    /// Port of the RDMA device (the TCP port belongs to HOST).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     port: u8,
 
@@ -53,7 +53,7 @@ pub struct Traffic {
     #[arg(long, short = 'n', allow_negative_numbers = true, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
-    /// Which probes: none, min (handler, waking, switch), std (the whole path), full.
+    /// Which probes: none, min (handler, waking, switch), std (the whole path), full (also NAPI, migrations, packets).
     #[arg(long, default_value = "std")]
     level: Level,
 
@@ -138,8 +138,7 @@ impl Traffic {
             }
             (Some(host), Some(token)) => Target::Host { address: host.clone(), token },
             (Some(host), None) => {
-                let why =
-                    "serves only who shows its token: give --token-file FILE (or --token TEXT) with what `rdmascope serve` printed there";
+                let why = "serves only who shows its token: give --token TOKEN with what `rdmascope serve` printed there, or --token-file FILE with a file that holds it";
                 return Err(UsageError(format!("{host} {why}")).into());
             }
         };

@@ -8,7 +8,10 @@ use std::io;
 #[non_exhaustive]
 pub enum VerbsError {
     /// `ibv_get_device_list` failed.
-    #[error("Cannot list RDMA devices (likely: the module ib_uverbs is not loaded, or /dev/infiniband is not there for this user)")]
+    #[error(
+        "Cannot list RDMA devices (likely: there is none, so that the module ib_uverbs is not loaded, or /dev/infiniband is not there for this user). \
+         `rdmascope doctor` tells which; `rdmascope soft-roce up INTERFACE` makes a software device"
+    )]
     ListDevices(#[source] io::Error),
     /// No device of that name, or none at all.
     #[error("No RDMA device {wanted}; found: {found}. {hint}")]
