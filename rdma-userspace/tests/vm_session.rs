@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The limit of the product is 0.1 %; 0.01 to 0.04 % is usual under emulation (a probe that interrupts another one is skipped by the
 /// kernel), so that a test of 10,000 samples on a busy machine gets twice the limit.
 const LOST_MAX: f64 = 0.002;
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(400);
 
 fn measure(out: &Path, arguments: &[&str]) -> Report {
     let out = out.to_str().expect("a plain path");

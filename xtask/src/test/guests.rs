@@ -142,7 +142,7 @@ fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
         guests.insert(0, runner::serving_guest(&token)?);
     }
     let mut job = Job::new(kernel, guests);
-    job.deadlines = Deadlines { total: Duration::from_secs(900), silence: Duration::from_secs(240), ..Deadlines::default() };
+    job.deadlines = Deadlines { total: Duration::from_secs(1500), silence: Duration::from_secs(420), ..Deadlines::default() };
     Ok(job)
 }
 
