@@ -8,7 +8,7 @@ use crate::compare::{LOSS_LIMIT, SLEPT_MIN};
 use crate::correlate::{self, Options, Totals};
 use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, Residency, RunReport};
 use crate::stats::{self, is_shown};
-use crate::units::{count, percent};
+use crate::units::{count, loss, percent};
 use crate::words::printable;
 use crate::{compare as poll_event, silent};
 use ebpf_probes::Kind;
@@ -266,7 +266,7 @@ fn run_warnings(
         warnings.push("the probes' clock is not the runner's clock: no stage between the two can be trusted (CLOCK_UNSURE)".into());
     }
     if loss_share > LOSS_LIMIT {
-        warnings.push(format!("{} of the records or samples were lost (limit {})", percent(loss_share), percent(LOSS_LIMIT)));
+        warnings.push(format!("{} of the records or samples were lost (limit {})", loss(loss_share), loss(LOSS_LIMIT)));
     }
     if totals.undecoded > 0 {
         warnings.push(format!("{} records could not be decoded", count(totals.undecoded)));
@@ -321,7 +321,7 @@ fn report_warnings(runs: &[RunReport]) -> Vec<String> {
         warnings.push("UNSTABLE: in some runs the machine was too noisy for the warm-up to settle; see there.".into());
     }
     for run in runs.iter().filter(|run| run.loss_share > LOSS_LIMIT) {
-        warnings.push(format!("LOSS: {} lost {} of its records or samples.", run.path, percent(run.loss_share)));
+        warnings.push(format!("LOSS: {} lost {} of its records or samples (limit {}).", run.path, loss(run.loss_share), loss(LOSS_LIMIT)));
     }
     warnings
 }

@@ -4,7 +4,7 @@ use crate::bootstrap::{Compare, Estimate, compare as set_against};
 use crate::capture::manifest::Outcome;
 use crate::model::Comparison;
 use crate::stats::is_shown;
-use crate::units::percent;
+use crate::units::{loss, percent};
 
 /// Loss above this share withholds a verdict, and is exit code 3.
 pub const LOSS_LIMIT: f64 = 0.001;
@@ -80,7 +80,7 @@ fn reasons(poll: &Analysed, event: &Analysed, p50: Option<Estimate>) -> Vec<Stri
             Outcome::Failed(why) => reasons.push(format!("{name} failed: {why}")),
         }
         if run.report.loss_share > LOSS_LIMIT {
-            reasons.push(format!("{name} lost {} of its records", percent(run.report.loss_share)));
+            reasons.push(format!("{name} lost {} of its records or samples (limit {})", loss(run.report.loss_share), loss(LOSS_LIMIT)));
         }
         if run.untraced_side().is_empty() {
             reasons.push(format!("{name} has no untraced rounds"));

@@ -27,6 +27,15 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share of lost records in percent. One decimal would print just above the limit of 0.1 % as the limit itself.
+pub fn loss(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.005 => "<0.01 %".into(),
+        p if p > 0.0 && p < 10.0 => format!("{p:.2} %"),
+        _ => percent(share),
+    }
+}
+
 /// A whole number with thin groups of three: `1,234,567`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
@@ -54,6 +63,7 @@ mod tests {
             [percent(0.0), percent(0.0001), percent(0.5), percent(0.99999), percent(1.0)],
             ["0 %", "<0.1 %", "50.0 %", ">99.9 %", "100.0 %"]
         );
+        assert_eq!([loss(0.0), loss(0.000_01), loss(0.001), loss(0.0013), loss(0.2)], ["0 %", "<0.01 %", "0.10 %", "0.13 %", "20.0 %"]);
         assert_eq!([count(7), count(1_234), count(1_234_567)], ["7", "1,234", "1,234,567"]);
     }
 }

@@ -149,7 +149,7 @@ fn few_samples_are_withheld_and_missing_parts_are_said() {
 #[test]
 fn stages_that_other_runs_have_are_called_absent() {
     let (_dir, page) = page(&made_up::report(&["send"], 200));
-    at(&page, "Absent in this run, which is not the same as 0: notify delay, handler, activation, run queue, return to user.");
+    at(&page, "Absent in this run, which is not the same as 0: notify delay; handler; activation; run queue; return to user.");
 }
 
 #[test]

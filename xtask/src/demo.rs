@@ -82,12 +82,21 @@ pub fn run(args: &Args) -> Result<()> {
     if !page.is_file() {
         bail!("the report has no {}", paths::shown(&page));
     }
-    println!("\nreport: {}", page.canonicalize().unwrap_or(page).display());
+    let (page, report) = (page.canonicalize().unwrap_or(page), paths::target().join("release/rdmascope-report"));
+    println!("\nreport: {} (charts, captures and report.json beside it)", page.display());
+    println!("every run in full: {} {} --text", paths::shown(&report), paths::shown(&captures));
     // Loss is counted anew by the report, which sees all of a capture.
     match if code == 0 { u8::try_from(reported).unwrap_or(1) } else { code } {
         0 => Ok(()),
-        3 => Err(exit::coded(3, "more records were lost than the limit (see the report)")),
-        code => Err(exit::coded(code, "UNSTABLE: this machine was too noisy for the figures (see the report)")),
+        3 => Err(exit::coded(
+            3,
+            "the report is complete, but a run lost more records than the limit (named at its top; its verdict is withheld). \
+             A busy machine does that under emulation: run it again with nothing else running",
+        )),
+        code => Err(exit::coded(
+            code,
+            "UNSTABLE: this machine was too noisy for the figures (see the report); run it again with nothing else running",
+        )),
     }
 }
 

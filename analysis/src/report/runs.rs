@@ -105,7 +105,8 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     }
     poll_and_post(text, run, style);
     let missed = run.manifest.missed_probes.map_or("unknown (this kernel does not tell)".into(), count);
-    let _ = writeln!(text, "  records or samples lost: {}; probe hits that the kernel dropped: {missed}", share(run.loss_share));
+    let _ =
+        writeln!(text, "  records or samples lost: {}; probe hits that the kernel dropped: {missed}", crate::units::loss(run.loss_share));
     for hook in &run.silent {
         let _ = writeln!(text, "  {} ({}): {} hits; {}", hook.hook, hook.symbol, count(hook.hits), hook.meaning);
     }

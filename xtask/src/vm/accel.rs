@@ -72,7 +72,13 @@ pub fn choose(kernel: &Kernel, emulator: &Emulator) -> Result<Accel> {
         Ok(()) => (Accel::Kvm, "a kernel booted under it".to_owned()),
         Err(why) => (Accel::Tcg, why),
     };
-    eprintln!("xtask: guests run under {}, QEMU {} ({why})", accel.name(), emulator.version);
+    let version = &emulator.version;
+    match accel {
+        Accel::Tcg => {
+            eprintln!("xtask: no kvm here ({why}); QEMU {version} emulates the guests (tcg): slower, and durations are the emulator's")
+        }
+        _ => eprintln!("xtask: guests run under {}, QEMU {version} ({why})", accel.name()),
+    }
     fs::write(&file, serde_json::to_vec_pretty(&Answer { boot_id, qemu: emulator.version.clone(), accel, why })?)?;
     Ok(accel)
 }

@@ -162,7 +162,7 @@ fn stages(out: &mut String, report: &Report, run: &RunReport, breakdown: &Breakd
         );
     }
     if !absent.is_empty() {
-        paragraph(out, &format!("Absent in this run, which is not the same as 0: {}.", absent.join(", ")));
+        paragraph(out, &format!("Absent in this run, which is not the same as 0: {}.", absent.join("; ")));
     }
     let hooks: Vec<String> = run
         .manifest
