@@ -242,6 +242,21 @@ fn loss_share(manifest: &Manifest, breakdown: Option<&Breakdown>, totals: Totals
     share(lost, attempted.max(lost)).max(samples).max(share(totals.undecoded, totals.events))
 }
 
+/// A round ends at its time limit, however many samples are missing: on a slow or busy machine there are fewer than asked for.
+fn short_of_samples(manifest: &Manifest) -> Option<String> {
+    let short = |traced: bool| {
+        let rounds = manifest.rounds.iter().filter(|round| round.traced == traced && !round.warmup);
+        let taken = rounds.map(|round| round.samples).reduce(u64::saturating_add)?;
+        let kind = if traced { "with" } else { "without" };
+        (taken < manifest.run.samples).then(|| format!("{} {kind} probes", count(taken)))
+    };
+    let said: Vec<String> = [false, true].into_iter().filter_map(short).collect();
+    let asked = count(manifest.run.samples);
+    let words = said.join(", ");
+    (!said.is_empty())
+        .then(|| format!("fewer samples than the {asked} asked for: {words}; rounds ended at their time limit (a slow or busy machine)"))
+}
+
 fn run_warnings(
     manifest: &Manifest,
     breakdown: Option<&Breakdown>,
@@ -256,6 +271,9 @@ fn run_warnings(
         RunOutcome::Interrupted => warnings.push("stopped by the user before its end; what was recorded is valid".into()),
         RunOutcome::Unstable(why) => warnings.push(format!("UNSTABLE: {why}")),
         RunOutcome::Failed(why) => warnings.push(format!("the run failed: {why}")),
+    }
+    if manifest.outcome == RunOutcome::Complete {
+        warnings.extend(short_of_samples(manifest));
     }
     for row in manifest.plan.iter().filter(|row| !row.attached && row.symbol.is_some()) {
         warnings.push(format!("the probe {} was not attached: {}", row.hook, row.reason));
