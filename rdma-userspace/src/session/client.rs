@@ -27,6 +27,8 @@ const NO_PROGRESS: Duration = Duration::from_secs(5);
 const ROUND_TIME_MAX: Duration = Duration::from_secs(4);
 /// Samples of one warm-up block.
 const WARM_UP_SAMPLES: u64 = 200;
+/// Runs that are short of samples get up to so many times the planned rounds on top.
+const MORE_ROUNDS: u32 = 4;
 /// Samples of the warm-up after the probes came or went.
 const SETTLE_SAMPLES: u64 = 20;
 /// After a failure on this side the peer gets so long to tell its part of the story.
@@ -173,20 +175,27 @@ impl Session {
         self.rounds(rounds, runs, peer, progress).await
     }
 
+    /// The rounds as planned, and some more for runs whose rounds were cut before their count, as happens on a busy machine.
     async fn rounds(&mut self, rounds: Rounds, runs: &mut [OpenRun], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
-        let steps = schedule::steps(rounds.count, self.observer.can_trace());
-        let total = (steps.len() * runs.len()) as u64;
+        let planned = schedule::steps(rounds.count, self.observer.can_trace());
+        let more = schedule::steps(rounds.count.saturating_mul(MORE_ROUNDS), self.observer.can_trace());
+        let total = (planned.len() * runs.len()) as u64;
         let mut done = 0;
-        for step in steps {
+        for step in planned.into_iter().chain(more) {
+            let (wanted, in_plan) = (self.options.samples, done < total);
+            let is_due = |run: &&mut OpenRun| in_plan || run.recording.samples(step.traced) < wanted;
+            let mut order: Vec<&mut OpenRun> = runs.iter_mut().filter(is_due).collect();
+            if order.is_empty() {
+                continue;
+            }
             let changed = self.observer.set(step.traced)?;
-            let mut order: Vec<&mut OpenRun> = runs.iter_mut().collect();
             if step.reversed {
                 order.reverse();
             }
             for run in order {
                 done += 1;
                 let kind = if step.traced { "traced" } else { "untraced" };
-                progress.step("round", &format!("{}, {} samples, {kind}", run.name(), rounds.samples_each), done, total);
+                progress.step("round", &format!("{}, {} samples, {kind}", run.name(), rounds.samples_each), done, total.max(done));
                 let kind = RoundKind { traced: step.traced, warmup: false };
                 if changed {
                     // The kernel's text has just changed: the first operations after that tell of cold caches, not of the path.

@@ -59,6 +59,11 @@ impl Recording {
         Ok(())
     }
 
+    /// Samples recorded so far in traced or in untraced rounds.
+    pub fn samples(&self, traced: bool) -> u64 {
+        self.manifest.rounds.iter().filter(|round| !round.warmup && round.traced == traced).map(|round| round.samples).sum()
+    }
+
     /// Was there a measured traced round before?
     fn was_traced(&self) -> bool {
         self.manifest.rounds.iter().any(|round| round.traced && !round.warmup)
