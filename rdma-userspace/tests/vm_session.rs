@@ -262,7 +262,7 @@ fn what_cannot_be_is_refused_with_the_usage_code() {
 fn trace_finds_the_cq_of_a_program_that_is_not_ours() {
     let ping = ["-e", "-d", "rxe0", "-g", "1", "-n", "100000", "-s", "64"];
     let server = Program::start("ibv_rc_pingpong", &ping);
-    std::thread::sleep(Duration::from_secs(1));
+    assert!(wait_for(PATIENCE, || listens(18_515)), "the server does not listen: {}", server.text());
     let client = Program::start("ibv_rc_pingpong", &[&ping[..], &["127.0.0.1"]].concat());
     std::thread::sleep(Duration::from_secs(1));
     let pid = client.id().to_string();
@@ -273,6 +273,16 @@ fn trace_finds_the_cq_of_a_program_that_is_not_ours() {
     assert!(unresolved * 100 <= events, "{unresolved} of {events} events are unresolved: {}", end.text);
     client.signal("KILL");
     server.signal("KILL");
+}
+
+/// Does somebody listen on this TCP port? (State 0A of /proc/net/tcp.)
+fn listens(port: u16) -> bool {
+    let local = format!(":{port:04X}");
+    let is_listener = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        columns.get(1).is_some_and(|it| it.ends_with(&local)) && columns.get(3) == Some(&"0A")
+    };
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.lines().any(is_listener)))
 }
 
 /// Events, and those among them whose end was not found, of the first CQ: `N events: …, M unresolved`.

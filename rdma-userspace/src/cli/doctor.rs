@@ -25,7 +25,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let mut findings = doctor::run(&options);
     let plan = match Plan::for_kernel(Path::new("/"), Level::Std) {
         Ok(plan) => plan.to_string().lines().map(str::to_owned).collect(),
-        Err(error) => vec![format!("no plan: {}", crate::control::server::chain(&error))],
+        Err(error) => vec![format!("no plan: {}", analysis::words::chain(&error))],
     };
     findings.add_section("Probe plan", plan);
     let mut text = Vec::new();

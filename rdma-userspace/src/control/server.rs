@@ -9,8 +9,7 @@ use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, R
 use crate::verbs::Device;
 use analysis::capture::Sample;
 use analysis::capture::costs::Spread;
-pub use analysis::words::chain;
-use analysis::words::printable;
+use analysis::words::{chain, printable};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

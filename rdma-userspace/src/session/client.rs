@@ -236,8 +236,9 @@ impl Session {
         loop {
             let kind = RoundKind { traced: false, warmup: true };
             let samples = self.round(run, WARM_UP_SAMPLES, kind, peer).await?;
-            let Some(median_ns) = median_ns(&samples) else { continue };
-            run.sample = run.sample.max(Duration::from_nanos(median_ns));
+            let unstable =
+                |seen| SessionError::Unstable { op: run.op.to_string(), mode: run.mode.to_string(), limit: self.options.warm_up_max, seen };
+            let median_ns = median_ns(&samples).ok_or_else(|| unstable("a block without one good sample".to_owned()))?;
             match warmup.block(median_ns) {
                 WarmupStep::Again => {}
                 WarmupStep::Settled => {
@@ -245,12 +246,7 @@ impl Session {
                     return Ok(());
                 }
                 WarmupStep::Unstable { before_ns, last_ns } => {
-                    return Err(SessionError::Unstable {
-                        op: run.op.to_string(),
-                        mode: run.mode.to_string(),
-                        limit: self.options.warm_up_max,
-                        seen: format!("medians of its last two blocks: {} us and {} us", before_ns / 1000, last_ns / 1000),
-                    });
+                    return Err(unstable(format!("medians of its last two blocks: {} µs and {} µs", before_ns / 1000, last_ns / 1000)));
                 }
             }
         }
@@ -331,7 +327,7 @@ impl Session {
             Ok(()) => Outcome::Complete,
             Err(SessionError::Interrupted) => Outcome::Interrupted,
             Err(error @ SessionError::Unstable { .. }) => Outcome::Unstable(error.to_string()),
-            Err(error) => Outcome::Failed(crate::control::server::chain(error)),
+            Err(error) => Outcome::Failed(analysis::words::chain(error)),
         };
         let plan = self.observer.plan();
         for mut run in runs {
@@ -343,7 +339,7 @@ impl Session {
                 let _ = peer.close(index).await;
             }
             if let Err(error) = run.recording.end(state.clone()) {
-                let _ = writeln!(std::io::stderr(), "rdmascope: {}", crate::control::server::chain(&error));
+                let _ = writeln!(std::io::stderr(), "rdmascope: {}", analysis::words::chain(&error));
             }
         }
     }

@@ -91,21 +91,6 @@ pub enum SessionError {
     },
 }
 
-impl SessionError {
-    /// The exit code that it ends with.
-    pub fn exit_code(&self) -> u8 {
-        use crate::cli::exit;
-        match self {
-            SessionError::Unstable { .. } => exit::UNSTABLE,
-            SessionError::NoDevice(_) | SessionError::Verbs(VerbsError::ListDevices(_) | VerbsError::NoDevice { .. }) => {
-                exit::INFRASTRUCTURE
-            }
-            SessionError::NoSuchCpu { .. } | SessionError::Runner(RunnerError::Refused { .. }) => exit::USAGE,
-            _ => exit::FAILED,
-        }
-    }
-}
-
 /// Runs a session to its end.
 ///
 /// # Errors

@@ -150,8 +150,8 @@ impl Observer {
 }
 
 fn load(level: Level) -> Result<Probes, String> {
-    let plan = Plan::for_kernel(Path::new("/"), level).map_err(|error| crate::control::server::chain(&error))?;
-    Probes::load(&plan, &Config::default()).map_err(|error| crate::control::server::chain(&error))
+    let plan = Plan::for_kernel(Path::new("/"), level).map_err(|error| analysis::words::chain(&error))?;
+    Probes::load(&plan, &Config::default()).map_err(|error| analysis::words::chain(&error))
 }
 
 /// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.

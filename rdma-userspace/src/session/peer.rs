@@ -127,7 +127,7 @@ impl Peer {
     pub async fn leave(mut self, failure: Option<&SessionError>) {
         let last = match failure {
             None => Request::Bye,
-            Some(error) => Request::Abort { why: crate::control::server::chain(error) },
+            Some(error) => Request::Abort { why: analysis::words::chain(error) },
         };
         let _ = self.connection.send(&last, Duration::from_secs(2)).await;
         drop(self.connection);
