@@ -6,7 +6,7 @@
 use crate::config::KINDS_MAX;
 
 /// Programs are fewer than this.
-pub const PROGRAMS_MAX: u32 = 64;
+pub const PROGRAMS_MAX: u32 = 128;
 /// First index of the hits, indexed by [`crate::Program`].
 pub const HITS: usize = 0;
 /// First index of the attempted records, indexed by [`crate::Kind`].

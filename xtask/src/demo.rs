@@ -21,7 +21,7 @@ const REPORTED: [u8; 3] = [0, 3, 5];
 /// Options of `cargo xtask demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Kernel: 5.10, 6.1, 6.12, 7, or host.
+    /// Kernel: 5.10, 6.1, 6.12, 6.12-rt, 7, or host.
     #[arg(long, default_value = "6.1")]
     kernel: String,
     /// One guest, or two joined by a wire. Default: two where there are at least 6 cores.

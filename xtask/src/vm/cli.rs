@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Subcommands of `cargo xtask vm`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Fetch a kernel (5.10, 6.1, 6.12, 7, or host) and say what it is.
+    /// Fetch a kernel (5.10, 6.1, 6.12, 6.12-rt, 7, or host) and say what it is.
     Kernel {
         /// Name of the kernel.
         name: String,
@@ -26,7 +26,7 @@ pub enum Command {
 /// Options of `cargo xtask vm run`.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// Kernel: 5.10, 6.1, 6.12, 7, or host.
+    /// Kernel: 5.10, 6.1, 6.12, 6.12-rt, 7, or host.
     #[arg(long, default_value = "6.1")]
     kernel: String,
     /// One guest, or two joined by a wire (addresses 10.77.0.1 and 10.77.0.2).

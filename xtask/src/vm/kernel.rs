@@ -8,9 +8,29 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names of the kernels that can be asked for, and the Debian suite of each.
-pub const RELEASES: [(&str, &str); 4] =
-    [("5.10", "bullseye"), ("6.1", "bookworm"), ("6.12", "bookworm-backports"), ("7", "trixie-backports")];
+/// A kernel that can be asked for.
+#[derive(Debug)]
+pub struct Release {
+    /// The name that it is asked for by.
+    pub name: &'static str,
+    /// The Debian suite that has it.
+    suite: &'static str,
+    /// The package that depends on the newest build.
+    meta_package: &'static str,
+}
+
+const fn release(name: &'static str, suite: &'static str, meta_package: &'static str) -> Release {
+    Release { name, suite, meta_package }
+}
+
+/// The kernels that can be asked for, oldest first; `7` is the newest that Debian builds for a stable release.
+pub const RELEASES: [Release; 5] = [
+    release("5.10", "bullseye", META_PACKAGE),
+    release("6.1", "bookworm", META_PACKAGE),
+    release("6.12", "bookworm-backports", META_PACKAGE),
+    release("6.12-rt", "bookworm-backports", "linux-image-rt-amd64"),
+    release("7", "trixie-backports", META_PACKAGE),
+];
 /// The name of the running kernel.
 pub const HOST: &str = "host";
 const META_PACKAGE: &str = "linux-image-amd64";
@@ -51,8 +71,8 @@ pub fn ensure(name: &str, refresh: bool) -> Result<Kernel> {
     if name == HOST {
         return running();
     }
-    let Some((_, suite)) = RELEASES.iter().find(|(release, _)| *release == name) else {
-        let known: Vec<&str> = RELEASES.iter().map(|(release, _)| *release).collect();
+    let Some(release) = RELEASES.iter().find(|release| release.name == name) else {
+        let known: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
         return Err(exit::coded(2, format!("no kernel {name}: known are {} and {HOST}", known.join(", "))));
     };
     let record = folder_of(name).join("kernel.json");
@@ -62,18 +82,18 @@ pub fn ensure(name: &str, refresh: bool) -> Result<Kernel> {
             return Ok(kernel);
         }
     }
-    let kernel = fetch(name, suite)?;
+    let kernel = fetch(release)?;
     fs::write(&record, serde_json::to_vec_pretty(&kernel)?)?;
     Ok(kernel)
 }
 
-fn fetch(name: &str, suite: &str) -> Result<Kernel> {
+fn fetch(&Release { name, suite, meta_package }: &Release) -> Result<Kernel> {
     let folder = folder_of(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
     }
     let apt = PrivateApt::open(&paths::target().join("vm/apt").join(suite), &Archive::of_this_machine()?, suite)?;
-    let packages = apt.kernel_packages(META_PACKAGE)?;
+    let packages = apt.kernel_packages(meta_package)?;
     eprintln!("xtask: fetching kernel {name}: {}", packages.join(" "));
     let archives = folder.join("packages");
     apt.download(&packages, &archives)?;
