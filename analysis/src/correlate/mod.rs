@@ -20,7 +20,7 @@ use exact::Exact;
 use identity::Identity;
 use inferred::Inferred;
 use std::iter::Peekable;
-use window::{Buffer, SLACK_NS};
+use window::{Buffer, SLACK_NS, Window};
 
 /// Choices of the correlation; the default is what reports use.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +66,20 @@ pub fn run(
     options: Options,
     sink: &mut dyn FnMut(&Sample, &Outcome),
 ) -> capture::Result<Totals> {
+    each(manifest, samples, records, options, &mut |sample, outcome, _| sink(sample, outcome))
+}
+
+/// As [`run`], with the events of each sample's window.
+///
+/// # Errors
+/// What the streams report.
+pub fn each(
+    manifest: &Manifest,
+    samples: Stream<Sample>,
+    records: Stream<Record>,
+    options: Options,
+    sink: &mut dyn FnMut(&Sample, &Outcome, &Window<'_>),
+) -> capture::Result<Totals> {
     let identity = Identity::of(manifest);
     let mut events = Events { records: records.peekable(), totals: Totals::default() };
     let mut buffer = Buffer::default();
@@ -99,7 +113,7 @@ pub fn run(
         };
         let joined = chain::build(&window, &sample, &identity, found);
         let outcome = Outcome { joined, exact_trigger: exact_at.map(|at| window.id(at)), inferred_trigger: call.map(|call| call.id) };
-        sink(&sample, &outcome);
+        sink(&sample, &outcome, &window);
     }
     while events.next_until(u64::MAX)?.is_some() {}
     Ok(events.totals)
