@@ -180,6 +180,7 @@ fn settings(job: &Job, letter: char, guest: &Guest, accel: Accel) -> Vec<(String
         ("WAIT_FOR_GO", u8::from(is_pair).to_string()),
         ("ROLE", role.to_owned()),
         ("ACCEL", accel.name().to_owned()),
+        ("KERNEL", job.kernel.name.clone()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
