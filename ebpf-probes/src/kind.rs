@@ -78,15 +78,15 @@ kinds! {
     NetPacket = 22, "net_packet";
     /// A tracked task moves to another CPU.
     SchedMigrate = 23, "sched_migrate";
-    /// K4 where the driver's own bottom half is watched by its function: a tasklet on kernels without the tasklet tracepoint, an
-    /// event queue's processing, a NAPI poll that begins.
-    DriverBottomHalf = 30, "driver_bottom_half";
-    /// K1b: the driver's own interrupt handler runs; with forced threading (PREEMPT_RT, `threadirqs`) this is in the irq thread.
-    DriverIrq = 31, "driver_irq";
     /// A tracked task takes a page fault.
     PageFault = 24, "page_fault";
     /// The local timer's interrupt (the tick) begins while a tracked task has the CPU.
     TimerEntry = 25, "timer_entry";
     /// The local timer's interrupt ended while a tracked task has the CPU.
     TimerExit = 26, "timer_exit";
+    /// K4 where the driver's own bottom half is watched by its function: a tasklet on kernels without the tasklet tracepoint, an
+    /// event queue's processing, a NAPI poll that begins.
+    DriverBottomHalf = 30, "driver_bottom_half";
+    /// K1b: the driver's own interrupt handler runs; with forced threading (PREEMPT_RT, `threadirqs`) this is in the irq thread.
+    DriverIrq = 31, "driver_irq";
 }
