@@ -84,4 +84,9 @@ kinds! {
     TimerEntry = 25, "timer_entry";
     /// The local timer's interrupt ended while a tracked task has the CPU.
     TimerExit = 26, "timer_exit";
+    /// K4 where the driver's own bottom half is watched by its function: a tasklet on kernels without the tasklet tracepoint, an
+    /// event queue's processing, a NAPI poll that begins.
+    DriverBottomHalf = 30, "driver_bottom_half";
+    /// K1b: the driver's own interrupt handler runs; with forced threading (PREEMPT_RT, `threadirqs`) this is in the irq thread.
+    DriverIrq = 31, "driver_irq";
 }
