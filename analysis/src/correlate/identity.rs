@@ -1,4 +1,6 @@
 //! Who the join looks for, and what the probes could have recorded: both from the manifest.
+use super::context::Threads;
+use super::hardware::Shape;
 use crate::capture::Manifest;
 use ebpf_probes::{CompHandler, Kind, path};
 
@@ -29,6 +31,12 @@ pub struct Identity {
     pub realtime: bool,
     /// The clock check was made and failed.
     pub clock_unsure: bool,
+    /// How the driver comes from its interrupt to the handler (no matter on rxe).
+    pub shape: Shape,
+    /// Interrupt of the CQ's completion vector, where the device tells.
+    pub irq: Option<u32>,
+    /// The kernel threads whose scheduling was recorded.
+    pub threads: Threads,
     kinds: u64,
 }
 
@@ -58,6 +66,9 @@ impl Identity {
                 .clock_check
                 .as_ref()
                 .is_some_and(|check| check.kernel_ns < check.before_ns || check.kernel_ns > check.after_ns),
+            shape: Shape::of(&manifest.device.driver),
+            irq: manifest.placement.irq,
+            threads: Threads::of(&manifest.kernel_threads, manifest.host.realtime),
             kinds: if kinds == 0 { u64::MAX } else { kinds },
         }
     }
