@@ -262,22 +262,13 @@ pub const STAGES: &[Stage] = &[
         meaning: "the device's interrupt handler runs in its thread, up to the softirq, the driver's request for its bottom half, or the \
                   completion handler",
         place: Place::All,
-        between: &[
-            (IrqThread, NetSoftirq),
-            (IrqThread, NetSoftirqWaking),
-            (CompIrqThread, DriverEnqueue),
-            (CompIrqThread, Handler),
-        ],
+        between: &[(IrqThread, NetSoftirq), (IrqThread, NetSoftirqWaking), (CompIrqThread, DriverEnqueue), (CompIrqThread, Handler)],
     },
     Stage {
         name: "softirq thread wake-up",
         meaning: "a softirq, tasklet or NAPI poll was put off to a thread (ksoftirqd, ktimers, napi): from its wake-up until it has a CPU",
         place: Place::All,
-        between: &[
-            (NetSoftirqWaking, NetSoftirqThread),
-            (RespSoftirqWaking, RespSoftirqThread),
-            (SoftirqWaking, SoftirqThread),
-        ],
+        between: &[(NetSoftirqWaking, NetSoftirqThread), (RespSoftirqWaking, RespSoftirqThread), (SoftirqWaking, SoftirqThread)],
     },
     Stage {
         name: "rx softirq",

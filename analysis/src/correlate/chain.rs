@@ -180,6 +180,7 @@ fn general_flags(joined: &mut Joined, sample: &Sample, identity: &Identity) {
     let flags = &mut joined.flags;
     flags.set_if(sample.empty_wakeups > 0, Flag::Spurious);
     flags.set_if(identity.realtime, Flag::Rt);
+    flags.set_if(identity.stolen_rounds.contains(&sample.round), Flag::Guest);
     let cqe = joined.chain.get(Point::CqePosted);
     flags.set_if(sample.arm_ns > 0 && cqe.is_some_and(|ts| ts < sample.arm_ns), Flag::PreArm);
     flags.set_if(identity.event_mode && !joined.slept, Flag::NoSleep);

@@ -126,15 +126,17 @@ impl Threads {
                 .take_while(|(position, _)| *position < at)
                 .take_while(|(_, later)| !matches!(later.body, Body::IrqEntry(Irq { irq: number, .. }) if number == irq))
                 .find(|(_, later)| {
-                    same(&later.header, &event.header) && matches!(later.body, Body::SchedWaking(Wake { target_pid, .. }) if target_pid == pid)
+                    same(&later.header, &event.header)
+                        && matches!(later.body, Body::SchedWaking(Wake { target_pid, .. }) if target_pid == pid)
                 })
                 .map(|(position, _)| position);
             let Some(waking) = waking else { continue };
             let Some(switch) = switch_to(window, pid, waking, at) else { continue };
             // The handler ran more than once since the thread came: the run that did this began with a later interrupt.
-            let again = window.after(switch).take_while(|(position, _)| *position < at).filter(|(_, later)| {
-                later.header.pid == pid && matches!(later.body, Body::DriverIrq(_))
-            });
+            let again = window
+                .after(switch)
+                .take_while(|(position, _)| *position < at)
+                .filter(|(_, later)| later.header.pid == pid && matches!(later.body, Body::DriverIrq(_)));
             if again.count() > 1 {
                 break;
             }

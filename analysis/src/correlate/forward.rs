@@ -175,7 +175,8 @@ fn arrival(joined: &mut Joined, window: &Window<'_>, identity: &Identity, rcv: u
     let interrupt = if in_irq_thread {
         let found = threads.interrupt(window, cause, None, sent_ns);
         // One softirq of that thread has served the interrupt already: this one began without another.
-        let served = |entry: usize| window.before(cause).take_while(|(at, _)| *at > entry).any(|(_, it)| same(&it.header, &header) && is_net_rx(it));
+        let served =
+            |entry: usize| window.before(cause).take_while(|(at, _)| *at > entry).any(|(_, it)| same(&it.header, &header) && is_net_rx(it));
         if found.entry.is_some_and(served) { Interrupt::default() } else { found }
     } else {
         let mut earlier = window
@@ -210,10 +211,7 @@ fn is_task(event: &Event, our_qpn: u32, is_right: impl Fn(u32) -> bool) -> bool 
 /// The task in whose run the event at `at` happened: the last start of one on the same CPU in the same thread.
 fn task_before(window: &Window<'_>, at: usize, qpn: u32, is_right: impl Fn(u32) -> bool) -> Option<usize> {
     let header = window.events[at].header;
-    window
-        .before(at)
-        .find(|(_, event)| same(&event.header, &header) && is_task(event, qpn, &is_right))
-        .map(|(at, _)| at)
+    window.before(at).find(|(_, event)| same(&event.header, &header) && is_task(event, qpn, &is_right)).map(|(at, _)| at)
 }
 
 /// The work item, tasklet or tasklet softirq in which the task at `task` runs, begun after `after_ns`.

@@ -167,7 +167,9 @@ impl Path<'_, '_> {
                 Body::DriverBottomHalf(_) => own = own.or(Some(at)),
                 Body::SoftirqEntry(Softirq { vec: TASKLET, .. }) => return own.or(Some(at)),
                 Body::SoftirqEntry(_) | Body::SoftirqExit(_) | Body::WorkStart(_) | Body::RxePost(_) => return own,
-                Body::SchedSwitch(Switch { prev_pid, .. }) if prev_pid == event.header.pid && !self.identity.threads.forced() => return own,
+                Body::SchedSwitch(Switch { prev_pid, .. }) if prev_pid == event.header.pid && !self.identity.threads.forced() => {
+                    return own;
+                }
                 _ => {}
             }
         }
@@ -261,7 +263,9 @@ impl Path<'_, '_> {
 
     fn work(&self, joined: &mut Joined) -> bool {
         let start = self.context(self.handler, None).find(|(_, event)| matches!(event.body, Body::WorkStart(_)));
-        let Some((start, Body::WorkStart(Work { work, .. }))) = start.map(|(at, event)| (at, event.body)) else { return self.direct(joined) };
+        let Some((start, Body::WorkStart(Work { work, .. }))) = start.map(|(at, event)| (at, event.body)) else {
+            return self.direct(joined);
+        };
         let queued = self
             .window
             .before(start)
@@ -292,7 +296,8 @@ impl Path<'_, '_> {
         }
         let mut earlier = self.window.before(at).take_while(|(_, event)| event.header.ts_ns >= self.begin_ns);
         let entry = earlier.find(|(_, event)| {
-            event.header.cpu == cpu && matches!(event.body, Body::IrqEntry(Irq { irq, .. }) if self.identity.irq.is_none_or(|ours| ours == irq))
+            event.header.cpu == cpu
+                && matches!(event.body, Body::IrqEntry(Irq { irq, .. }) if self.identity.irq.is_none_or(|ours| ours == irq))
         });
         Found { interrupt: Interrupt { entry: entry.map(|(at, _)| at), thread: None }, own: None, request, half }
     }
@@ -347,7 +352,8 @@ impl Path<'_, '_> {
         if let Some(entry) = found.interrupt.entry.or(found.own) {
             joined.chain.set(Point::CompIrq, ts(entry));
         }
-        let threaded = found.own.filter(|own| found.interrupt.entry.is_some_and(|entry| !same(&self.event(*own).header, &self.event(entry).header)));
+        let threaded =
+            found.own.filter(|own| found.interrupt.entry.is_some_and(|entry| !same(&self.event(*own).header, &self.event(entry).header)));
         match (found.interrupt.thread, threaded) {
             (Some(thread), _) => {
                 joined.chain.set(Point::CompIrqWaking, ts(thread.waking));

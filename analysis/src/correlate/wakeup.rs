@@ -12,14 +12,7 @@ use ebpf_probes::{Body, CompHandler, Kind, Softirq, Switch};
 
 /// K3/K4, K5, K6, K0, K7, K8, K9 and the return of the blocking read. Only where the thread read an event.
 /// True when a milestone of the interrupt path is missing that could have been recorded.
-pub fn event(
-    joined: &mut Joined,
-    window: &Window<'_>,
-    sample: &Sample,
-    identity: &Identity,
-    learned: &Learned,
-    found: Found,
-) -> bool {
+pub fn event(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, learned: &Learned, found: Found) -> bool {
     let Found { cqe, handler, earlier_event } = found;
     let cqe_ns = cqe.map(|at| window.ts(at));
     if sample.wait_end_ns == 0 || cqe_ns.is_some_and(|ts| ts > sample.wait_end_ns) {
