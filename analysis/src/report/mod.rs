@@ -4,6 +4,7 @@ mod costs;
 pub mod html;
 pub mod json;
 mod runs;
+mod sides;
 pub mod text;
 
 use crate::analyse;
