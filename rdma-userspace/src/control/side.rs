@@ -84,6 +84,14 @@ impl End {
     }
 }
 
+#[cfg(test)]
+impl End {
+    /// Of no endpoint.
+    pub fn made_up() -> End {
+        End { device: format::Device::default(), placement: Placement::default() }
+    }
+}
+
 struct KeptRun {
     end: End,
     rounds: Vec<KeptRound>,
@@ -293,10 +301,6 @@ pub fn split_round(round: &SideRound, bytes: &[u8]) -> Result<(Vec<Sample>, Vec<
 mod tests {
     use super::*;
 
-    fn end() -> End {
-        End { device: format::Device::default(), placement: Placement::default() }
-    }
-
     fn samples(count: u64) -> Vec<Sample> {
         (1..=count).map(|number| Sample { begin_wr_id: number, done_ns: 10 * number, ..Sample::default() }).collect()
     }
@@ -316,7 +320,7 @@ mod tests {
     #[test]
     fn what_was_kept_comes_back_in_parts() {
         let mut keeper = Keeper::new(Allowed::default());
-        keeper.open(3, end(), 7).expect("opens");
+        keeper.open(3, End::made_up(), 7).expect("opens");
         // More than one part.
         let sent = samples(10_000);
         keeper.round(3, 5, Keep::Samples, sent.clone(), RoundStats::default()).expect("kept");
@@ -334,7 +338,7 @@ mod tests {
     #[test]
     fn over_the_limit_the_rest_is_missing_and_the_reason_is_told() {
         let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 });
-        keeper.open(0, end(), 7).expect("opens");
+        keeper.open(0, End::made_up(), 7).expect("opens");
         for index in 0..3 {
             keeper.round(0, index, Keep::Samples, samples(5_000), RoundStats::default()).expect("a round");
         }
@@ -358,7 +362,7 @@ mod tests {
         assert!(part_bytes("").is_err() && part_bytes("?").is_err());
         assert!(part_bytes(&STANDARD.encode(vec![0; PART_MAX_BYTES + 1])).is_err());
         let mut keeper = Keeper::new(Allowed::default());
-        keeper.open(0, end(), 7).expect("opens");
+        keeper.open(0, End::made_up(), 7).expect("opens");
         keeper.round(0, 0, Keep::Samples, samples(2), RoundStats::default()).expect("kept");
         let round = keeper.side_round(0, 0).expect("there");
         assert!(split_round(&round, &[0; 175]).is_err() && split_round(&round, &[0; 177]).is_err());

@@ -159,18 +159,5 @@ fn manifest(ours: &Manifest, told: &Told, wish: &Wish, peer: &Peer) -> Manifest 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_measured_rounds_of_ping_pongs_are_kept() {
-        let wish = Wish { wanted: true, probes: true, note: None };
-        assert_eq!(wish.keep(OpKind::Send, true, false), Keep::Traced);
-        assert_eq!(wish.keep(OpKind::Send, false, false), Keep::Samples);
-        assert_eq!(wish.keep(OpKind::Send, true, true), Keep::Nothing);
-        assert_eq!(wish.keep(OpKind::Read, true, false), Keep::Nothing);
-        assert_eq!(Wish { probes: false, ..wish }.keep(OpKind::WritePp, true, false), Keep::Samples);
-        assert_eq!(Wish::default().keep(OpKind::Send, true, false), Keep::Nothing);
-        assert!(!Wish::default().follows(OpKind::Send));
-    }
-}
+#[path = "side_tests.rs"]
+mod tests;
