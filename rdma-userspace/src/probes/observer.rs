@@ -1,6 +1,6 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
-use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
+use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
 use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,6 +54,11 @@ impl Observer {
             }
             Err(why) => format!("none, so every stage inside the kernel is absent: {why}"),
         }
+    }
+
+    /// Why there is nothing to attach; `None`: there is.
+    pub fn why_not(&self) -> Option<&str> {
+        self.probes.as_ref().err().map(String::as_str)
     }
 
     /// A sentence for the manifest where there are no probes.
@@ -188,7 +193,7 @@ fn plan_row(hook: &HookState) -> PlanRow {
 }
 
 fn since(now: &Losses, before: &Losses) -> Vec<LossRow> {
-    let row = |kind: &crate::probes::KindLoss| {
+    let row = |kind: &super::KindLoss| {
         let old = before.of(kind.kind);
         LossRow {
             kind: kind.kind.name().to_owned(),
