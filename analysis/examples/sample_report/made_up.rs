@@ -298,6 +298,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
             hypervisor: Some("kvm".into()),
             emulated: false,
             realtime: false,
+            interrupts: Vec::new(),
         },
         device: Device {
             name: "rxe0".into(),

@@ -94,6 +94,18 @@ pub struct Host {
     pub emulated: bool,
     /// PREEMPT_RT kernel.
     pub realtime: bool,
+    /// Names of the interrupts at the start of the run, so that a report can name what interrupted a thread.
+    #[serde(default)]
+    pub interrupts: Vec<InterruptName>,
+}
+
+/// One line of /proc/interrupts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptName {
+    /// Linux interrupt number.
+    pub irq: u32,
+    /// Names of its handlers, as the kernel prints them.
+    pub name: String,
 }
 
 /// The RDMA device and the port that was used.

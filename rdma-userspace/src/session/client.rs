@@ -218,7 +218,7 @@ impl Session {
         let mut manifest = facts::manifest(&self.options, &self.device, &self.gids, &endpoint, index, peer);
         let (cq_handle, qpn) = (endpoint.cq_handle(), endpoint.qpn());
         let worker = Worker::spawn(endpoint, WorkerConfig { cpu: self.cpus.client, priority: None })?;
-        self.observer.track(std::process::id(), worker.tid(), qpn)?;
+        self.observer.track(std::process::id(), worker.tid(), qpn, mode == Mode::Poll)?;
         let identity = facts::Identity { tid: worker.tid(), cq_handle, qpn, peer_qpn: remote.qpn };
         manifest.placement = facts::placement(&self.device, &self.options, &self.cpus, identity);
         manifest.plan = self.observer.plan();

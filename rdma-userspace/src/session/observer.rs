@@ -76,14 +76,19 @@ impl Observer {
         Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns })
     }
 
-    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair.
+    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair; of a thread that
+    /// polls also everything that takes its CPU.
     ///
     /// # Errors
     /// When a set of the probes is full.
-    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32) -> Result<(), ProbeError> {
+    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32, polls: bool) -> Result<(), ProbeError> {
         let Ok(probes) = &mut self.probes else { return Ok(()) };
         probes.track_tgid(tgid)?;
-        probes.track_pid(tid)?;
+        if polls {
+            probes.track_poller(tid)?;
+        } else {
+            probes.track_pid(tid)?;
+        }
         probes.track_qpn(qpn)
     }
 
