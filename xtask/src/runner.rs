@@ -39,7 +39,7 @@ pub fn token_file() -> Result<PathBuf> {
 pub fn serving_guest(token: &Path) -> Result<Guest> {
     let command = format!("rdmascope serve --bind $SELF --device $DEVICE --token-file {GUEST_TOKEN}");
     let files = vec![(token.to_path_buf(), GUEST_TOKEN.to_owned())];
-    Ok(Guest { programs: programs()?, files, command, is_server: true })
+    Ok(Guest { programs: programs()?, files, command, is_server: true, ..Guest::default() })
 }
 
 /// What a demo measures.
@@ -72,7 +72,7 @@ impl Compare {
         let server = serving_guest(&token)?;
         let files = vec![(token, GUEST_TOKEN.to_owned())];
         let command = format!("sleep 1\n{}", self.text(&format!("$PEER --token-file {GUEST_TOKEN}")));
-        Ok(vec![server, Guest { programs: programs()?, files, command, is_server: false }])
+        Ok(vec![server, Guest { programs: programs()?, files, command, ..Guest::default() }])
     }
 }
 

@@ -3,6 +3,7 @@ pub mod arguments;
 mod costs;
 pub mod html;
 pub mod json;
+mod overlay;
 mod runs;
 pub mod text;
 

@@ -6,15 +6,16 @@ use super::placement::{self, Cpus};
 use super::progress::Progress;
 use super::recording::Recording;
 use super::schedule::{self, Rounds};
-use super::{Options, SessionError, facts};
+use super::{Options, SessionError, facts, threads};
 use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
     Worker, WorkerConfig,
 };
-use crate::system::stat::machine_busy_ns;
+use crate::system::stat::{machine_busy_ns, machine_steal_ns};
+use crate::system::{self, Root};
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
-use analysis::capture::manifest::{Outcome, Round};
+use analysis::capture::manifest::{KernelThread, Outcome, Round};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,6 +113,8 @@ struct Session {
     gids: GidPair,
     cpus: Cpus,
     observer: Observer,
+    /// Kernel threads in the path whose scheduling is recorded.
+    threads: Vec<KernelThread>,
     abort: Arc<AtomicBool>,
     interrupted: Arc<Notify>,
     stopped: Arc<AtomicBool>,
@@ -126,8 +129,11 @@ impl Session {
         progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
         let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
         progress.say("agree", &cpus.to_string());
-        let observer = Observer::new(options.level);
+        let mut observer = Observer::new(options.level);
         progress.say("probes", &observer.summary());
+        let root = Root::live();
+        let threads = system::device::device(&root, device.name()).map(|found| threads::in_path(&root, &found, &cpus, same_kernel));
+        let threads = observer.track_kernel_threads(threads.unwrap_or_default())?;
         let (interrupted, stopped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (notify, flag) = (Arc::clone(&interrupted), Arc::clone(&stopped));
         tokio::spawn(async move {
@@ -137,7 +143,7 @@ impl Session {
             }
         });
         let abort = Arc::new(AtomicBool::new(false));
-        Ok(Session { options, device, gids, cpus, observer, abort, interrupted, stopped, next_run: 0 })
+        Ok(Session { options, device, gids, cpus, observer, threads, abort, interrupted, stopped, next_run: 0 })
     }
 
     async fn all(&mut self, combinations: &[(OpKind, Vec<Mode>)], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
@@ -218,10 +224,11 @@ impl Session {
         let mut manifest = facts::manifest(&self.options, &self.device, &self.gids, &endpoint, index, peer);
         let (cq_handle, qpn) = (endpoint.cq_handle(), endpoint.qpn());
         let worker = Worker::spawn(endpoint, WorkerConfig { cpu: self.cpus.client, priority: None })?;
-        self.observer.track(std::process::id(), worker.tid(), qpn)?;
+        self.observer.track(std::process::id(), worker.tid(), qpn, mode == Mode::Poll)?;
         let identity = facts::Identity { tid: worker.tid(), cq_handle, qpn, peer_qpn: remote.qpn };
         manifest.placement = facts::placement(&self.device, &self.options, &self.cpus, identity);
         manifest.plan = self.observer.plan();
+        manifest.kernel_threads = self.threads.clone();
         manifest.clock_check = self.observer.clock_check();
         manifest.notes.extend(self.observer.note());
         let name = analysis::capture::run_dir_name(&facts::host_name(), index, op.name(), mode.name());
@@ -272,9 +279,10 @@ impl Session {
         }
         let index = run.recording.next_round();
         peer.start_round(run.index, index, samples).await?;
-        let busy_before = machine_busy_ns();
+        let (busy_before, steal_before) = (machine_busy_ns(), machine_steal_ns());
         let outcome = self.measured(run, index, samples, peer).await;
         let busy_ns = busy_before.zip(machine_busy_ns()).map(|(before, after)| after.saturating_sub(before));
+        let steal_ns = steal_before.zip(machine_steal_ns()).map(|(before, after)| after.saturating_sub(before));
         let harvest = match kind {
             RoundKind { traced: true, warmup: false } => self.observer.harvest()?,
             RoundKind { traced: true, warmup: true } => self.observer.discard()?,
@@ -295,6 +303,7 @@ impl Session {
             server_cpu_ns: server.map(|it| it.0.thread_cpu_ns),
             server_residency: server.and_then(|it| it.1),
             machine_busy_ns: busy_ns,
+            steal_ns,
             ..Round::default()
         };
         stats.fill(&mut round);

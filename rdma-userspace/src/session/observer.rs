@@ -1,7 +1,7 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
 use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
-use analysis::capture::manifest::{ClockCheck, LossRow, PlanRow};
+use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -76,15 +76,32 @@ impl Observer {
         Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns })
     }
 
-    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair.
+    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair; of a thread that
+    /// polls also everything that takes its CPU.
     ///
     /// # Errors
     /// When a set of the probes is full.
-    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32) -> Result<(), ProbeError> {
+    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32, polls: bool) -> Result<(), ProbeError> {
         let Ok(probes) = &mut self.probes else { return Ok(()) };
         probes.track_tgid(tgid)?;
-        probes.track_pid(tid)?;
+        if polls {
+            probes.track_poller(tid)?;
+        } else {
+            probes.track_pid(tid)?;
+        }
         probes.track_qpn(qpn)
+    }
+
+    /// Records the scheduling of kernel threads; those that were recorded are returned for the manifest.
+    ///
+    /// # Errors
+    /// When the set of threads is full.
+    pub fn track_kernel_threads(&mut self, threads: Vec<KernelThread>) -> Result<Vec<KernelThread>, ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(Vec::new()) };
+        for thread in &threads {
+            probes.track_pid(thread.pid)?;
+        }
+        Ok(threads)
     }
 
     /// Stops recording a thread and a queue pair. What was not recorded does not matter.

@@ -126,7 +126,7 @@ fn result_of(logs: &Path, binary: &Binary) -> Result<Counts> {
 }
 
 fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
-    let mut guest = Guest { programs: runner::programs()?, ..Guest::default() };
+    let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, ..Guest::default() };
     let mut command = String::from("set -o pipefail\ncode=0\n");
     for binary in binaries {
         let name = &binary.name;
