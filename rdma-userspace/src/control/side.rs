@@ -91,7 +91,7 @@ impl End {
 impl End {
     /// Of no endpoint.
     pub fn made_up() -> End {
-        End { device: format::Device::default(), placement: Placement::default() }
+        End { device: format::Device::default(), placement: Placement::default(), polls: false }
     }
 }
 
