@@ -24,8 +24,19 @@ fn peer() -> String {
 
 fn compare(host: &str, out: &Path, arguments: &[&str]) -> Report {
     let out_text = out.to_str().expect("a plain path");
-    let usual =
-        ["compare", host, "--token-file", "/etc/rdmascope.token", "--device", "rxe0", "--connect-timeout", "60", "--no-report", "--out", out_text];
+    let usual = [
+        "compare",
+        host,
+        "--token-file",
+        "/etc/rdmascope.token",
+        "--device",
+        "rxe0",
+        "--connect-timeout",
+        "60",
+        "--no-report",
+        "--out",
+        out_text,
+    ];
     let end = rdmascope(&[&usual, arguments].concat()).end_within(PATIENCE);
     assert_eq!(end.code, Some(0), "{}", end.text);
     println!("{}", end.text);

@@ -4,7 +4,7 @@
 use super::ControlError;
 use super::message::{Keep, Reply, Side, SideRound};
 use crate::probes::{Harvest, Level, Observer};
-use crate::runner::{Endpoint, PeerInfo, RoundStats};
+use crate::runner::{Endpoint, Mode, PeerInfo, RoundStats};
 use crate::system::{Root, device, irq};
 use crate::verbs::{Device, gid_table};
 use analysis::capture::Sample;
@@ -42,6 +42,7 @@ impl Default for Allowed {
 pub struct End {
     device: format::Device,
     placement: Placement,
+    polls: bool,
 }
 
 impl End {
@@ -54,6 +55,7 @@ impl End {
             .map(|device| irq::vector_placement(&root, &device, params.comp_vector, cpu))
             .unwrap_or_default();
         End {
+            polls: params.mode_of(endpoint.role()) == Mode::Poll,
             device: format::Device {
                 name: device.name().to_owned(),
                 driver: device.driver(),
@@ -88,7 +90,7 @@ impl End {
 impl End {
     /// Of no endpoint.
     pub fn made_up() -> End {
-        End { device: format::Device::default(), placement: Placement::default() }
+        End { device: format::Device::default(), placement: Placement::default(), polls: true }
     }
 }
 
@@ -161,7 +163,7 @@ impl Keeper {
     pub fn open(&mut self, run: u32, mut end: End, tid: u32) -> Result<(), ControlError> {
         end.placement.tid = tid;
         if let Some(observer) = &mut self.observer {
-            let tracked = observer.track(end.placement.tgid, tid, end.placement.qpn);
+            let tracked = observer.track(end.placement.tgid, tid, end.placement.qpn, end.polls);
             tracked.map_err(|error| ControlError::Request(chain(&error)))?;
         }
         self.runs.insert(run, KeptRun { end, rounds: Vec::new(), cut: None });
