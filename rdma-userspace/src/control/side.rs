@@ -42,7 +42,6 @@ impl Default for Allowed {
 pub struct End {
     device: format::Device,
     placement: Placement,
-    /// The server's thread polls.
     polls: bool,
 }
 
@@ -56,7 +55,7 @@ impl End {
             .map(|device| irq::vector_placement(&root, &device, params.comp_vector, cpu))
             .unwrap_or_default();
         End {
-            polls: params.server_mode == Mode::Poll,
+            polls: params.mode_of(endpoint.role()) == Mode::Poll,
             device: format::Device {
                 name: device.name().to_owned(),
                 driver: device.driver(),
@@ -91,7 +90,7 @@ impl End {
 impl End {
     /// Of no endpoint.
     pub fn made_up() -> End {
-        End { device: format::Device::default(), placement: Placement::default(), polls: false }
+        End { device: format::Device::default(), placement: Placement::default(), polls: true }
     }
 }
 
