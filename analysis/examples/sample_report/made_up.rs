@@ -340,6 +340,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         tool_revision: Some("made-up".into()),
         started_unix_s: 1_700_000_000,
         side: Default::default(),
+        kernel_threads: Vec::new(),
         server_side: Default::default(),
         host: Host {
             kernel: "6.1.0-made-up".into(),

@@ -130,7 +130,9 @@ fn of_case(data: &Data, case: &Case, table: &mut Table) {
             // A control is judged in both directions.
             let size = if state == State::Control { added.abs() } else { added };
             let is_met = size <= *most || (state == State::Control && low <= 1.0 && high >= 1.0);
-            let marked = mark.map_or_else(String::new, |mark| format!(", mark {:.0} % {}", mark * 100.0, if added <= mark { "reached" } else { "not reached" }));
+            let marked = mark.map_or_else(String::new, |mark| {
+                format!(", mark {:.0} % {}", mark * 100.0, if added <= mark { "reached" } else { "not reached" })
+            });
             verdicts.push((is_met, format!("{} adds {:.2} %: goal {:.1} %{marked}", state.name(), added * 100.0, most * 100.0)));
         }
     }
