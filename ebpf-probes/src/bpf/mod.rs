@@ -1,15 +1,19 @@
 //! The programs by area, and what they share.
 
 mod clock;
+mod driver_chain;
+mod driver_comp;
 mod globals;
 mod hit;
 mod irq;
 mod mlx4;
 mod mlx5;
 mod net;
+mod rdmavt;
 mod rxe;
 mod rxe_packet;
 mod sched;
+mod siw;
 mod tracked;
 mod uverbs;
 mod work;

@@ -15,7 +15,25 @@ pub const NEEDED: [&str; 5] = ["virtio_pci", "virtio_blk", "virtio_net", "ib_uve
 /// alias; `mlx5_ib` loads without a card, and then its functions can be probed.
 pub const LOADED_IF_THERE: [&str; 5] = ["crc32_generic", "mlx5_ib", "rdma_cm", "rdma_ucm", "mlx4_ib"];
 /// Modules that tests may load themselves.
-pub const CARRIED_IF_THERE: [&str; 6] = ["dummy", "veth", "sch_netem", "siw", "ib_umad", "virtio_rng"];
+pub const CARRIED_IF_THERE: [&str; 17] = [
+    "dummy",
+    "veth",
+    "sch_netem",
+    "siw",
+    "ib_umad",
+    "virtio_rng",
+    "irdma",
+    "i40iw",
+    "bnxt_re",
+    "efa",
+    "erdma",
+    "mana_ib",
+    "qedr",
+    "iw_cxgb4",
+    "hns_roce_hw_v2",
+    "vmw_pvrdma",
+    "rdmavt",
+];
 
 /// What `modules.dep` and `modules.builtin` say: per module name its file and those of its dependencies.
 #[derive(Debug, Default)]
