@@ -148,4 +148,12 @@ programs! {
     RvtCqEnter = 79, "rvt_cq_enter";
     /// Entry of `ib_uverbs_poll_cq`: polling through the kernel, counts and records nothing.
     UverbsPoll = 100, "uverbs_poll";
+    /// Raw tracepoint `page_fault_user`.
+    PageFaultUser = 40, "page_fault_user";
+    /// Raw tracepoint `page_fault_kernel`.
+    PageFaultKernel = 41, "page_fault_kernel";
+    /// Raw tracepoint `local_timer_entry` (x86).
+    TimerEntry = 42, "timer_entry";
+    /// Raw tracepoint `local_timer_exit` (x86).
+    TimerExit = 43, "timer_exit";
 }

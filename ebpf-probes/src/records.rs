@@ -50,7 +50,7 @@ record! {
 record! {
     /// Body of `SoftirqEntry` and `SoftirqExit`.
     Softirq {
-        /// Vector: 3 is NET_RX, 6 is TASKLET.
+        /// Vector: 3 is NET_RX, 6 is TASKLET (`enum` of include/linux/interrupt.h).
         vec: u32,
         /// Zero.
         reserved: u32,
@@ -231,6 +231,26 @@ record! {
         direction: u32,
         /// Interface index of the device.
         ifindex: u32,
+    }
+}
+record! {
+    /// Body of `PageFault`.
+    PageFault {
+        /// The address that was touched.
+        address: u64,
+        /// The CPU's error code: bit 0 a protection fault (else no page), bit 1 a write, bit 2 from user mode, bit 4 an instruction fetch.
+        error_code: u32,
+        /// Zero.
+        reserved: u32,
+    }
+}
+record! {
+    /// Body of `TimerEntry` and `TimerExit`.
+    Timer {
+        /// Vector of the interrupt, as the CPU numbers it.
+        vector: u32,
+        /// Zero.
+        reserved: u32,
     }
 }
 

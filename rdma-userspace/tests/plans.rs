@@ -198,7 +198,10 @@ fn more_functions_than_places_turn_the_filter_off_and_say_so() {
     };
     let plan = changed("6.12", more);
     assert!(plan.all_tasklets && plan.all_works);
-    for (hook, words) in [("K4 tasklet", "the filter holds 8: every tasklet is recorded"), ("K4 work starts", "the filter holds 4: every work item is recorded")] {
+    for (hook, words) in [
+        ("K4 tasklet", "the filter holds 8: every tasklet is recorded"),
+        ("K4 work starts", "the filter holds 4: every work item is recorded"),
+    ] {
         let reason = &plan.hook(hook).expect("planned").reason;
         assert!(reason.contains(words), "{hook}: {reason}");
     }

@@ -5,6 +5,7 @@ mod driver_chain;
 mod driver_comp;
 mod globals;
 mod hit;
+mod interference;
 mod irq;
 mod mlx4;
 mod mlx5;

@@ -27,10 +27,26 @@ pub const SEEN: &[Kernel] = &[
             ("OFF_WORK_FUNC", 24),
         ],
     ),
-    ("6.1.", false, &[("OFF_TASK_PID", 2416), ("OFF_TASK_TGID", 2420), ("OFF_FILE_PRIVATE", 200), ("OFF_IB_QP_NUM", 176), ("OFF_MLX5_IRQN", 76)]),
-    ("6.12.", false, &[("OFF_TASK_PID", 2432), ("OFF_TASK_TGID", 2436), ("OFF_FILE_PRIVATE", 32), ("OFF_IB_QP_NUM", 216), ("OFF_MLX5_IRQN", 68)]),
-    ("6.12.", true, &[("OFF_TASK_PID", 2472), ("OFF_TASK_TGID", 2476), ("OFF_FILE_PRIVATE", 64), ("OFF_IB_QP_NUM", 248), ("OFF_MLX5_IRQN", 68)]),
-    ("7.3.", false, &[("OFF_TASK_PID", 2872), ("OFF_TASK_TGID", 2876), ("OFF_FILE_PRIVATE", 24), ("OFF_IB_QP_NUM", 232), ("OFF_MLX5_IRQN", 68)]),
+    (
+        "6.1.",
+        false,
+        &[("OFF_TASK_PID", 2416), ("OFF_TASK_TGID", 2420), ("OFF_FILE_PRIVATE", 200), ("OFF_IB_QP_NUM", 176), ("OFF_MLX5_IRQN", 76)],
+    ),
+    (
+        "6.12.",
+        false,
+        &[("OFF_TASK_PID", 2432), ("OFF_TASK_TGID", 2436), ("OFF_FILE_PRIVATE", 32), ("OFF_IB_QP_NUM", 216), ("OFF_MLX5_IRQN", 68)],
+    ),
+    (
+        "6.12.",
+        true,
+        &[("OFF_TASK_PID", 2472), ("OFF_TASK_TGID", 2476), ("OFF_FILE_PRIVATE", 64), ("OFF_IB_QP_NUM", 248), ("OFF_MLX5_IRQN", 68)],
+    ),
+    (
+        "7.3.",
+        false,
+        &[("OFF_TASK_PID", 2872), ("OFF_TASK_TGID", 2876), ("OFF_FILE_PRIVATE", 24), ("OFF_IB_QP_NUM", 232), ("OFF_MLX5_IRQN", 68)],
+    ),
 ];
 
 /// The same on every kernel with these modules.
