@@ -11,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Where guest a of two has a shell for guest b (nobody else is on their wire).
+const SHELL_PORT: u16 = 18_999;
+
 /// A built test binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
@@ -127,6 +130,8 @@ fn result_of(logs: &Path, binary: &Binary) -> Result<Counts> {
 
 fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     let mut guest = Guest { programs: runner::programs()?, ..Guest::default() };
+    // The tests that inject delays give their threads a real-time priority.
+    guest.programs.push("chrt".to_owned());
     let mut command = String::from("set -o pipefail\ncode=0\n");
     for binary in binaries {
         let name = &binary.name;
@@ -139,7 +144,10 @@ fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     if is_pair {
         let token = runner::token_file()?;
         guests[0].files.push((token.clone(), runner::GUEST_TOKEN.to_owned()));
-        guests.insert(0, runner::serving_guest(&token)?);
+        let mut server = runner::serving_guest(&token)?;
+        // The tests that inject delays set those of the server's network from the other guest.
+        server.command = format!("nc -ll -p {SHELL_PORT} -e /bin/sh &\n{}", server.command);
+        guests.insert(0, server);
     }
     let mut job = Job::new(kernel, guests);
     job.deadlines = Deadlines { total: Duration::from_secs(1500), silence: Duration::from_secs(420), ..Deadlines::default() };
