@@ -60,6 +60,8 @@ bodies! {
     SchedWaking => Wake, SchedWakeup => Wake, SchedMigrate => Wake, SchedSwitch => Switch, EventRead => EventRead,
     RxePost => RxePost, RxeXmit => RxeXmit, RxeRcv => RxeRcv, RxeTask => RxeTask, CqPost => CqPost,
     DriverEnqueue => DriverCq, DriverComp => DriverCq, NetPacket => NetPacket,
+    DriverBottomHalf => DriverEntry, DriverIrq => DriverEntry,
+    PageFault => PageFault, TimerEntry => Timer, TimerExit => Timer,
 }
 
 fn read<T: FromBytes + Immutable + KnownLayout>(bytes: &[u8]) -> Result<T, DecodeError> {

@@ -96,4 +96,12 @@ programs! {
     NetTx = 34, "net_tx";
     /// Never attached: stores the kernel's clock for the start-up check.
     ClockProbe = 35, "clock_probe";
+    /// Raw tracepoint `page_fault_user`.
+    PageFaultUser = 40, "page_fault_user";
+    /// Raw tracepoint `page_fault_kernel`.
+    PageFaultKernel = 41, "page_fault_kernel";
+    /// Raw tracepoint `local_timer_entry` (x86).
+    TimerEntry = 42, "timer_entry";
+    /// Raw tracepoint `local_timer_exit` (x86).
+    TimerExit = 43, "timer_exit";
 }

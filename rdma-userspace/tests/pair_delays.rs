@@ -105,7 +105,8 @@ fn a_delay_on_the_peers_way_out_is_wire_and_peer() {
         Attempt::Done
     });
     let log = disturbed(program, injector);
-    judge::check(out.path(), &log, &Case { stages: &["wire + peer"], delay_ns: DELAY_NS, rule: Rule::Within });
+    let hits = judge::check(out.path(), &log, &Case { stages: &["wire + peer"], delay_ns: DELAY_NS, rule: Rule::Within });
+    judge::check_culprit(&hits, "peer", None);
 }
 
 /// Sockets that all get a copy of one broadcast datagram: handling it is one long softirq of `lo` on the sender's CPU.

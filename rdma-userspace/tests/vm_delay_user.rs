@@ -46,6 +46,7 @@ fn a_spin_between_wake_up_and_poll_is_the_return_to_user_space() {
         size_bytes: 64,
         samples: 20_000,
         level: Level::Std,
+        peer_capture: false,
         cpu: CpuChoice::Cpu(1),
         server_cpu: CpuChoice::Cpu(0),
         comp_vector: 0,
@@ -60,5 +61,7 @@ fn a_spin_between_wake_up_and_poll_is_the_return_to_user_space() {
     let log = slow_reader::stop();
     outcome.expect("the session runs to its end");
     // The spin ends before the call returns, and the runner stamps the end of its wait after that.
-    judge::check(&out, &log, &Case { stages: &["return to user"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    let hits = judge::check(&out, &log, &Case { stages: &["return to user"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    let kinds: Vec<&str> = hits.iter().filter_map(|it| Some(it.culprit.as_ref()?.kind.as_str())).collect();
+    println!("{kinds:?}");
 }

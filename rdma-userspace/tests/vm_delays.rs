@@ -66,8 +66,10 @@ fn a_hog_on_the_waiters_cpu_is_run_queue() {
         log.injected(begin_ns, monotonic_ns());
         Attempt::Done
     });
+    let hog = injector.tid();
     let log = disturbed(program, injector);
-    judge::check(out.path(), &log, &Case { stages: &["run queue"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    let hits = judge::check(out.path(), &log, &Case { stages: &["run queue"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    judge::check_culprit(&hits, "run_queue", Some(hog));
 }
 
 #[test]
@@ -91,8 +93,7 @@ fn a_hog_on_the_pollers_cpu_is_detect_with_the_preemption_named() {
     let hog = injector.tid();
     let log = disturbed(program, injector);
     let hits = judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
-    let named = hits.iter().filter(|it| it.joined.culprit.preempted_by.is_some_and(|it| it.pid == hog)).count();
-    assert!(named * 100 >= hits.len() * 95, "the preemption is named in {named} of {}", hits.len());
+    judge::check_culprit(&hits, "preempted", Some(hog));
 }
 
 #[test]
@@ -114,7 +115,9 @@ fn a_hog_on_the_workers_cpu_is_the_workqueue() {
         Attempt::Done
     });
     let log = disturbed(program, injector);
-    judge::check(out.path(), &log, &Case { stages: &["requester workqueue"], delay_ns: DELAY_NS, rule: Rule::PostedWithin });
+    let case = Case { stages: &["requester workqueue"], delay_ns: DELAY_NS, rule: Rule::PostedWithin };
+    let hits = judge::check(out.path(), &log, &case);
+    judge::check_culprit(&hits, "worker", None);
 }
 
 #[test]
@@ -148,5 +151,6 @@ fn a_move_to_a_busy_cpu_is_detect_with_the_migration_named() {
         Attempt::Done
     });
     let log = disturbed(program, injector);
-    judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    let hits = judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    judge::check_culprit(&hits, "migrated", None);
 }

@@ -81,6 +81,8 @@ globals! {
     WORK_FUNC_1: u64 = 0;
     /// 1: interrupts are recorded only when their number is in `TRACKED_IRQS`.
     IRQ_FILTER: u32 = 0;
+    /// 1: ends of interrupts and softirqs are recorded wherever their begins are, not only those in a tracked thread.
+    EVERY_END: u32 = 0;
     /// 1: rxe events are recorded for every queue pair.
     TRACE_ALL_QPS: u32 = 0;
     /// 1: completion handlers are recorded for every owner.

@@ -3,6 +3,7 @@
 mod clock;
 mod globals;
 mod hit;
+mod interference;
 mod irq;
 mod mlx4;
 mod mlx5;

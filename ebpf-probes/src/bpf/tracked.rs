@@ -1,8 +1,9 @@
 //! What is recorded: the filters that the loader fills at run time.
 
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::HashMap;
-use ebpf_probes::config::TRACKED_MAX;
+use ebpf_probes::config::{TRACKED_MAX, TRACKED_POLLER};
 
 /// Threads whose scheduling is recorded.
 #[map]
@@ -21,6 +22,20 @@ static TRACKED_IRQS: HashMap<u32, u32> = HashMap::with_max_entries(TRACKED_MAX, 
 #[inline(always)]
 pub fn pid(pid: u32) -> bool {
     pid != 0 && TRACKED_PIDS.get_ptr(pid).is_some()
+}
+
+/// Whether the thread that has this CPU (or was interrupted on it) is tracked.
+#[inline(always)]
+pub fn current() -> bool {
+    pid(bpf_get_current_pid_tgid() as u32)
+}
+
+/// Whether that thread is a tracked one that polls.
+#[inline(always)]
+pub fn current_polls() -> bool {
+    let pid = bpf_get_current_pid_tgid() as u32;
+    // SAFETY: the entry is one word, and a value that changes meanwhile is as good as the one before.
+    pid != 0 && TRACKED_PIDS.get_ptr(pid).is_some_and(|how| unsafe { *how } == TRACKED_POLLER)
 }
 
 /// Whether the process's CQs are recorded.

@@ -6,7 +6,7 @@ use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{KProbe, Program as Loaded, ProgramError, RawTracePoint};
 use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
 use aya::{Ebpf, EbpfLoader};
-use ebpf_probes::config::{COUNTERS_MAP, RING_MAP};
+use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER};
 use ebpf_probes::counters;
 
 use super::clock::{self, ClockCheck};
@@ -17,7 +17,7 @@ use super::error::attach_reason;
 use super::missed::Missed;
 use super::plan::{Plan, PlannedHook};
 use super::tracked::Tracked;
-use super::{ProbeError, object, threads_of};
+use super::{Level, ProbeError, object, threads_of};
 
 /// How the probes are set up.
 #[derive(Clone, Debug)]
@@ -226,6 +226,14 @@ impl Probes {
         self.tracked.pids.add(tid)
     }
 
+    /// As [`Probes::track_pid`], for a thread that polls: also everything that takes its CPU, from begin to end.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the set is full.
+    pub fn track_poller(&mut self, tid: u32) -> Result<(), ProbeError> {
+        self.tracked.pids.set(tid, TRACKED_POLLER)
+    }
+
     /// Stops recording a thread's scheduling.
     ///
     /// # Errors
@@ -297,6 +305,7 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
         ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
         ("TASKLET_FILTER", u32::from(is_filtered)),
         ("IRQ_FILTER", u32::from(!config.irqs.is_empty())),
+        ("EVERY_END", u32::from(plan.level >= Level::Full)),
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
         ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
         ("IFINDEX", config.ifindex),

@@ -1,10 +1,9 @@
 //! Judges a disturbed run: the injector's log says which samples were hit, the samples' own stamps say when they were; only then is the
 //! analysis asked what it made of them.
 use super::injector::Injection;
-use analysis::capture::{Capture, Sample, find};
-use analysis::correlate::chain::Joined;
+use analysis::analyse::{SampleVerdict, verdicts};
+use analysis::capture::{Capture, find};
 use analysis::correlate::flags::Flag;
-use analysis::correlate::{Options, run};
 use analysis::stages::{STAGES, UNATTRIBUTED};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +21,6 @@ const OTHERS_MAX: f64 = 0.2;
 const DELAY_TIMES_P99: u64 = 5;
 /// A sample this close to an injection is not undisturbed: caches and queues need a moment.
 const GUARD_NS: u64 = 1_000_000;
-const COUNT: usize = STAGES.len() + 1;
 
 /// Says it in the test's output, which is shown of failed tests, and in a file that leaves the guest.
 macro_rules! say {
@@ -60,68 +58,34 @@ pub struct Case {
     pub rule: Rule,
 }
 
-/// One traced sample with its stages.
-pub struct Seen {
-    /// The sample.
-    pub sample: Sample,
-    /// What the join made of it.
-    pub joined: Joined,
-    total_ns: u64,
-    stages_ns: [u64; COUNT],
-}
-
-fn name(stage: usize) -> &'static str {
-    STAGES.get(stage).map_or(UNATTRIBUTED, |stage| stage.name)
-}
-
-/// The one capture below `out`.
-fn capture(out: &Path) -> Capture {
+/// The verdicts on the traced samples of the one capture below `out`.
+fn read(out: &Path) -> Vec<SampleVerdict> {
     let folders = find(out).expect("a capture");
     let [folder] = folders.as_slice() else { panic!("one capture, but {folders:?}") };
-    Capture::open(folder).expect("it opens")
+    let notes = Capture::open(folder).expect("it opens").manifest.notes;
+    let verdicts = verdicts(folder).expect("it joins");
+    assert!(!verdicts.is_empty(), "no traced sample: {notes:?}");
+    verdicts
 }
 
-/// Its traced samples.
-fn read(out: &Path) -> Vec<Seen> {
-    let mut capture = capture(out);
-    let streams = capture.streams().expect("it reads");
-    let mut seen = Vec::new();
-    run(&capture.manifest, streams.samples, streams.records, Options::default(), &mut |sample, outcome| {
-        let Some(total_ns) = sample.latency_ns() else { return };
-        let mut stages_ns = [0; COUNT];
-        for gap in outcome.joined.chain.gaps() {
-            if let (Some(stage), Ok(duration)) = (gap.stage, u64::try_from(gap.duration_ns)) {
-                stages_ns[stage] += duration;
-            }
-        }
-        stages_ns[STAGES.len()] = total_ns.saturating_sub(stages_ns.iter().sum());
-        seen.push(Seen { sample: *sample, joined: outcome.joined, total_ns, stages_ns });
-    })
-    .expect("it joins");
-    seen
-}
-
-fn overlap_ns(sample: &Sample, injection: &Injection) -> u64 {
-    sample.done_ns.min(injection.end_ns).saturating_sub(sample.post_begin_ns.max(injection.begin_ns))
-}
-
-fn is_hit(sample: &Sample, injection: &Injection, rule: Rule) -> bool {
-    let half = overlap_ns(sample, injection) * 2 >= injection.end_ns - injection.begin_ns;
-    let posted = (injection.begin_ns..injection.end_ns).contains(&sample.post_begin_ns);
+fn is_hit(sample: &SampleVerdict, injection: &Injection, rule: Rule) -> bool {
+    let overlap_ns = sample.end_ns.min(injection.end_ns).saturating_sub(sample.begin_ns.max(injection.begin_ns));
+    let half = overlap_ns * 2 >= injection.end_ns - injection.begin_ns;
+    let posted = (injection.begin_ns..injection.end_ns).contains(&sample.begin_ns);
     injection.done
         && match rule {
             Rule::Overlaps => half,
             Rule::PostedWithin => half && posted,
-            Rule::Within => posted && sample.done_ns <= injection.end_ns,
+            Rule::Within => posted && sample.end_ns <= injection.end_ns,
         }
 }
 
-fn is_undisturbed(sample: &Sample, log: &[Injection]) -> bool {
-    log.iter().all(|it| sample.done_ns + GUARD_NS < it.begin_ns || sample.post_begin_ns > it.end_ns + GUARD_NS)
+fn is_undisturbed(sample: &SampleVerdict, log: &[Injection]) -> bool {
+    log.iter().all(|it| sample.end_ns + GUARD_NS < it.begin_ns || sample.begin_ns > it.end_ns + GUARD_NS)
 }
 
-fn mean(samples: &[&Seen], stage: usize) -> f64 {
-    samples.iter().map(|it| it.stages_ns[stage] as f64).sum::<f64>() / samples.len() as f64
+fn mean(samples: &[&SampleVerdict], stage: &str) -> f64 {
+    samples.iter().filter_map(|it| it.stage_ns(stage)).map(|ns| ns as f64).sum::<f64>() / samples.len() as f64
 }
 
 fn quantile(mut values: Vec<u64>, share: f64) -> u64 {
@@ -130,37 +94,18 @@ fn quantile(mut values: Vec<u64>, share: f64) -> u64 {
     values[at - 1]
 }
 
-fn medians(all: &[Seen]) -> [u64; COUNT] {
-    std::array::from_fn(|stage| {
-        let values: Vec<u64> = all.iter().map(|it| it.stages_ns[stage]).filter(|it| *it > 0).collect();
-        if values.is_empty() { 0 } else { quantile(values, 0.5) }
-    })
-}
-
-/// The stage that grew most against its median.
-fn verdict(seen: &Seen, medians: &[u64; COUNT]) -> usize {
-    (0..COUNT).max_by_key(|stage| seen.stages_ns[*stage].saturating_sub(medians[*stage])).unwrap_or(STAGES.len())
-}
-
-fn describe(seen: &Seen) -> String {
-    let points: Vec<String> = seen
-        .joined
-        .chain
-        .points()
-        .map(|(point, ts)| format!("{} +{}", point.name(), (ts as i64 - seen.sample.post_begin_ns as i64) / 1000))
-        .collect();
-    let flags: Vec<&str> = seen.joined.flags.iter().map(Flag::name).collect();
-    format!("{} us: {} [{}]", seen.total_ns / 1000, points.join(", "), flags.join(" "))
+fn describe(sample: &SampleVerdict) -> String {
+    let stages: Vec<String> = sample.stages.iter().map(|(name, ns)| format!("{name} {}", ns / 1000)).collect();
+    let flags: Vec<&str> = sample.flags.iter().map(Flag::name).collect();
+    format!("{} us: {} [{}] {:?}", sample.total_ns / 1000, stages.join(", "), flags.join(" "), sample.culprit)
 }
 
 /// Checks the run in `out` against the injector's log; gives the hit samples for what a test wants to know besides.
-pub fn check(out: &Path, log: &[Injection], case: &Case) -> Vec<Seen> {
+pub fn check(out: &Path, log: &[Injection], case: &Case) -> Vec<SampleVerdict> {
     let all = read(out);
-    assert!(!all.is_empty(), "no traced sample: {:?}", capture(out).manifest.notes);
-    let medians = medians(&all);
-    let undisturbed: Vec<&Seen> = all.iter().filter(|it| !it.joined.flags.has(Flag::Lost) && is_undisturbed(&it.sample, log)).collect();
-    let is_hit = |it: &&Seen| log.iter().any(|injection| is_hit(&it.sample, injection, case.rule));
-    let (lost, hits): (Vec<&Seen>, Vec<&Seen>) = all.iter().filter(is_hit).partition(|it| it.joined.flags.has(Flag::Lost));
+    let undisturbed: Vec<&SampleVerdict> = all.iter().filter(|it| !it.is_lost() && is_undisturbed(it, log)).collect();
+    let hits = all.iter().filter(|it| log.iter().any(|injection| is_hit(it, injection, case.rule)));
+    let (lost, hits): (Vec<&SampleVerdict>, Vec<&SampleVerdict>) = hits.partition(|it| it.is_lost());
     say!("{}: expected {:?}", std::thread::current().name().unwrap_or_default(), case.stages);
     let injected: Vec<&Injection> = log.iter().filter(|it| it.done).collect();
     say!(
@@ -179,7 +124,7 @@ pub fn check(out: &Path, log: &[Injection], case: &Case) -> Vec<Seen> {
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     let mut shown = 0;
     for hit in &hits {
-        let stage = name(verdict(hit, &medians));
+        let stage = hit.stage.unwrap_or("nothing");
         *named.entry(stage).or_default() += 1;
         if shown < 8 && !case.stages.contains(&stage) {
             shown += 1;
@@ -188,12 +133,12 @@ pub fn check(out: &Path, log: &[Injection], case: &Case) -> Vec<Seen> {
     }
     say!("named: {named:?}");
     let mut moved = Vec::new();
-    for stage in (0..COUNT).filter(|_| !hits.is_empty()) {
+    for stage in STAGES.iter().map(|stage| stage.name).chain([UNATTRIBUTED]).filter(|_| !hits.is_empty()) {
         let (before, after) = (mean(&undisturbed, stage), mean(&hits, stage));
         if (after - before).abs() > 1000.0 {
-            say!("  {:<36} mean {:>8.0} us, hit {:>8.0} us", name(stage), before / 1000.0, after / 1000.0);
+            say!("  {:<36} mean {:>8.0} us, hit {:>8.0} us", stage, before / 1000.0, after / 1000.0);
         }
-        moved.push((name(stage), after - before));
+        moved.push((stage, after - before));
     }
     assert!(hits.len() >= HITS_MIN, "{} hit samples", hits.len());
     assert!(lost.len() * 10 <= hits.len(), "{} of the hit samples are LOST", lost.len());
@@ -205,5 +150,17 @@ pub fn check(out: &Path, log: &[Injection], case: &Case) -> Vec<Seen> {
     assert!(others.is_empty(), "other stages moved: {others:?} (ns)");
     let grown: f64 = moved.iter().filter(|(name, _)| case.stages.contains(name)).map(|(_, by)| by).sum();
     assert!(grown >= case.delay_ns as f64 / 2.0, "the injected stage grew by {grown} ns only");
-    all.into_iter().filter(|it| log.iter().any(|injection| self::is_hit(&it.sample, injection, case.rule))).collect()
+    hits.into_iter().cloned().collect()
+}
+
+/// Checks that the culprit of this kind is named in as many of the hit samples as the stage must be.
+pub fn check_culprit(hits: &[SampleVerdict], kind: &str, pid: Option<u32>) {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for culprit in hits.iter().filter_map(|it| it.culprit.as_ref()) {
+        let right = pid.is_none_or(|pid| culprit.pid == Some(pid));
+        *kinds.entry(format!("{}{}", culprit.kind, if right { "" } else { " by another" })).or_default() += 1;
+    }
+    say!("culprits: {kinds:?}");
+    let named = kinds.get(kind).copied().unwrap_or(0);
+    assert!(named as f64 >= hits.len() as f64 * NAMED_MIN, "{kind} is named in {named} of {}: {kinds:?}", hits.len());
 }

@@ -30,7 +30,6 @@ pub const KERNEL: Driver = Driver {
         },
         Hook {
             name: "interrupt end",
-            level: Level::Full,
             candidates: &[Candidate::new("irq_handler_exit", Program::IrqExit)],
             gives: &[Kind::IrqExit],
             ..Hook::TRACEPOINT
@@ -43,7 +42,6 @@ pub const KERNEL: Driver = Driver {
         },
         Hook {
             name: "softirq end",
-            level: Level::Full,
             candidates: &[Candidate::new("softirq_exit", Program::SoftirqExit)],
             gives: &[Kind::SoftirqExit],
             ..Hook::TRACEPOINT
@@ -104,10 +102,37 @@ pub const KERNEL: Driver = Driver {
         },
         Hook {
             name: "migration",
-            level: Level::Full,
             candidates: &[Candidate::new("sched_migrate_task", Program::SchedMigrate)],
             needs: TASK_PID,
             gives: &[Kind::SchedMigrate],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "tick begins",
+            mandatory: false,
+            candidates: &[Candidate::new("local_timer_entry", Program::TimerEntry)],
+            gives: &[Kind::TimerEntry],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "tick ends",
+            mandatory: false,
+            candidates: &[Candidate::new("local_timer_exit", Program::TimerExit)],
+            gives: &[Kind::TimerExit],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "page fault in user mode",
+            mandatory: false,
+            candidates: &[Candidate::new("page_fault_user", Program::PageFaultUser)],
+            gives: &[Kind::PageFault],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "page fault in the kernel",
+            mandatory: false,
+            candidates: &[Candidate::new("page_fault_kernel", Program::PageFaultKernel)],
+            gives: &[Kind::PageFault],
             ..Hook::TRACEPOINT
         },
         Hook {
