@@ -181,11 +181,12 @@ fn arrival(joined: &mut Joined, window: &Window<'_>, identity: &Identity, rcv: u
             |entry: usize| window.before(cause).take_while(|(at, _)| *at > entry).any(|(_, it)| same(&it.header, &header) && is_net_rx(it));
         if found.entry.is_some_and(served) { Interrupt::default() } else { found }
     } else {
+        // An interrupt within the softirq before (of a busy device, say) is served by this one; one before that began was served by it.
         let mut earlier = window
             .before(cause)
             .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
             .filter(|(_, event)| event.header.cpu == header.cpu)
-            .take_while(|(_, event)| !is_net_rx(event));
+            .take_while(|(_, event)| !matches!(event.body, Body::SoftirqEntry(Softirq { vec: NET_RX, .. })));
         Interrupt { entry: earlier.find(|(_, event)| matches!(event.body, Body::IrqEntry(_))).map(|(at, _)| at), thread: None }
     };
     if let Some(thread) = interrupt.thread {
