@@ -16,6 +16,7 @@ pub mod report;
 pub mod silent;
 pub mod stages;
 pub mod stats;
+pub mod trace;
 pub mod units;
 pub mod verdict;
 pub mod words;

@@ -78,4 +78,14 @@ kinds! {
     NetPacket = 22, "net_packet";
     /// A tracked task moves to another CPU.
     SchedMigrate = 23, "sched_migrate";
+    /// A user CQ was created; `current` is its owner.
+    CqCreate = 27, "cq_create";
+    /// A user CQ is about to be freed.
+    CqDestroy = 28, "cq_destroy";
+    /// K2: a process arms its CQ through the kernel (soft-RoCE).
+    CqArm = 29, "cq_arm";
+    /// The driver reports an error of a CQ, such as an overrun.
+    CqError = 40, "cq_error";
+    /// A softirq vector is raised (NET_RX and TASKLET only).
+    SoftirqRaise = 41, "softirq_raise";
 }

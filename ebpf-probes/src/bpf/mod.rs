@@ -1,6 +1,7 @@
 //! The programs by area, and what they share.
 
 mod clock;
+mod cq_life;
 mod globals;
 mod hit;
 mod irq;

@@ -6,7 +6,7 @@ use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{KProbe, Program as Loaded, ProgramError, RawTracePoint};
 use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
 use aya::{Ebpf, EbpfLoader};
-use ebpf_probes::config::{COUNTERS_MAP, RING_MAP};
+use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, auto_track};
 use ebpf_probes::counters;
 
 use super::clock::{self, ClockCheck};
@@ -32,13 +32,56 @@ pub struct Config {
     pub irqs: Vec<u32>,
     /// Record packets of this interface only (level `full`); 0 means all.
     pub ifindex: u32,
+    /// Record the scheduling of every thread of a tracked process, not only of tracked threads.
+    pub by_process: bool,
+    /// Whose CQs are recorded from their creation on, beside those of tracked processes.
+    pub auto_track: AutoTrack,
     /// Let the programs log what they do to standard error ([`Probes::flush_debug`]). Slow: for the tool's own diagnosis.
     pub debug: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { ring_bytes: 16 << 20, trace_all_qps: false, trace_all_cqs: false, irqs: Vec::new(), ifindex: 0, debug: false }
+        Config {
+            ring_bytes: 16 << 20,
+            trace_all_qps: false,
+            trace_all_cqs: false,
+            irqs: Vec::new(),
+            ifindex: 0,
+            by_process: false,
+            auto_track: AutoTrack::Off,
+            debug: false,
+        }
+    }
+}
+
+/// Creators of CQs that become tracked by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AutoTrack {
+    /// None.
+    #[default]
+    Off,
+    /// Those whose thread has this name (its first 15 bytes count).
+    Named(String),
+    /// All.
+    All,
+}
+
+impl AutoTrack {
+    /// Values of `AUTO_TRACK`, `AUTO_NAME_0` and `AUTO_NAME_1`.
+    fn globals(&self) -> (u32, u64, u64) {
+        let mut comm = [0_u8; 16];
+        let mode = match self {
+            AutoTrack::Off => auto_track::OFF,
+            AutoTrack::All => auto_track::ALL,
+            AutoTrack::Named(name) => {
+                let length = name.len().min(comm.len() - 1);
+                comm[..length].copy_from_slice(&name.as_bytes()[..length]);
+                auto_track::BY_NAME
+            }
+        };
+        let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|at| comm[from + at]));
+        (mode, half(0), half(8))
     }
 }
 
@@ -218,6 +261,11 @@ impl Probes {
         }
     }
 
+    /// The loaded object.
+    pub(super) fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+
     /// Records the scheduling of a thread.
     ///
     /// # Errors
@@ -293,6 +341,7 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
     let works: [u64; 2] = std::array::from_fn(|_| works.next().unwrap_or(0));
     let is_filtered = !plan.all_tasklets && plan.tasklets.len() <= tasklets.len();
     let tasklet_names = ["TASKLET_FUNC_0", "TASKLET_FUNC_1", "TASKLET_FUNC_2", "TASKLET_FUNC_3"];
+    let (auto_track, auto_name_0, auto_name_1) = config.auto_track.globals();
     let switches = [
         ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
         ("TASKLET_FILTER", u32::from(is_filtered)),
@@ -300,6 +349,8 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
         ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
         ("IFINDEX", config.ifindex),
+        ("TRACK_BY_PROCESS", u32::from(config.by_process)),
+        ("AUTO_TRACK", auto_track),
     ];
     let log_level = if config.debug { aya_log::Level::Debug as u8 } else { 0 };
     let mut loader = EbpfLoader::new();
@@ -314,6 +365,8 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
     for (name, address) in tasklet_names.iter().zip(&tasklets).chain(["WORK_FUNC_0", "WORK_FUNC_1"].iter().zip(&works)) {
         loader.override_global(name, address, true);
     }
+    loader.override_global("AUTO_NAME_0", &auto_name_0, true);
+    loader.override_global("AUTO_NAME_1", &auto_name_1, true);
     loader.load(object()).map_err(ProbeError::from_object)
 }
 

@@ -5,6 +5,7 @@
 mod attach;
 mod clock;
 mod counters;
+mod cq_look;
 mod debug;
 mod drain;
 pub mod drivers;
@@ -17,7 +18,7 @@ pub mod plan;
 mod process;
 mod tracked;
 
-pub use attach::{Config, HookState, Probes};
+pub use attach::{AutoTrack, Config, HookState, Probes};
 pub use clock::{ClockCheck, monotonic_ns};
 pub use counters::{KindLoss, Losses};
 pub use drain::Drain;
