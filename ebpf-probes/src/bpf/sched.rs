@@ -36,7 +36,7 @@ pub fn sched_migrate(ctx: RawTracePointContext) -> i32 {
 fn wake(ctx: &RawTracePointContext, program: Program, kind: Kind, target_cpu: u32) -> i32 {
     let Some(hit) = Hit::of(program) else { return 0 };
     let Some(target_pid) = pid_of(ctx.arg(0)) else { return 0 };
-    if tracked::pid(target_pid) {
+    if tracked::task(target_pid, ctx.arg(0)) {
         hit.emit(kind, Wake { target_pid, target_cpu });
     }
     0
@@ -48,7 +48,7 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
     let Some(hit) = Hit::of(Program::SchedSwitch) else { return 0 };
     let prev_pid = ctx.pid();
     let Some(next_pid) = pid_of(ctx.arg(2)) else { return 0 };
-    if !tracked::pid(next_pid) && !tracked::pid(prev_pid) {
+    if !tracked::task(next_pid, ctx.arg(2)) && !tracked::task(prev_pid, ctx.arg(1)) {
         return 0;
     }
     let ts_ns = now_ns();

@@ -6,7 +6,7 @@ use aya::maps::{MapData, PerCpuArray, RingBuf};
 use aya::programs::{KProbe, Program as Loaded, ProgramError, RawTracePoint};
 use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
 use aya::{Ebpf, EbpfLoader};
-use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER};
+use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER, auto_track};
 use ebpf_probes::counters;
 
 use super::clock::{self, ClockCheck};
@@ -32,13 +32,56 @@ pub struct Config {
     pub irqs: Vec<u32>,
     /// Record packets of this interface only (level `full`); 0 means all.
     pub ifindex: u32,
+    /// Record the scheduling of every thread of a tracked process, not only of tracked threads.
+    pub by_process: bool,
+    /// Whose CQs are recorded from their creation on, beside those of tracked processes.
+    pub auto_track: AutoTrack,
     /// Let the programs log what they do to standard error ([`Probes::flush_debug`]). Slow: for the tool's own diagnosis.
     pub debug: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { ring_bytes: 16 << 20, trace_all_qps: false, trace_all_cqs: false, irqs: Vec::new(), ifindex: 0, debug: false }
+        Config {
+            ring_bytes: 16 << 20,
+            trace_all_qps: false,
+            trace_all_cqs: false,
+            irqs: Vec::new(),
+            ifindex: 0,
+            by_process: false,
+            auto_track: AutoTrack::Off,
+            debug: false,
+        }
+    }
+}
+
+/// Creators of CQs that become tracked by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AutoTrack {
+    /// None.
+    #[default]
+    Off,
+    /// Those whose thread has this name (its first 15 bytes count).
+    Named(String),
+    /// All.
+    All,
+}
+
+impl AutoTrack {
+    /// Values of `AUTO_TRACK`, `AUTO_NAME_0` and `AUTO_NAME_1`.
+    fn globals(&self) -> (u32, u64, u64) {
+        let mut comm = [0_u8; 16];
+        let mode = match self {
+            AutoTrack::Off => auto_track::OFF,
+            AutoTrack::All => auto_track::ALL,
+            AutoTrack::Named(name) => {
+                let length = name.len().min(comm.len() - 1);
+                comm[..length].copy_from_slice(&name.as_bytes()[..length]);
+                auto_track::BY_NAME
+            }
+        };
+        let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|at| comm[from + at]));
+        (mode, half(0), half(8))
     }
 }
 
@@ -218,6 +261,11 @@ impl Probes {
         }
     }
 
+    /// The loaded object.
+    pub(super) fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+
     /// Records the scheduling of a thread.
     ///
     /// # Errors
@@ -299,6 +347,7 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
     let work_names = ["0", "1", "2", "3"].map(|at| format!("WORK_FUNC_{at}"));
     let padded = |addresses: &[u64], length| -> Vec<u64> { addresses.iter().copied().chain(std::iter::repeat(0)).take(length).collect() };
     let (tasklets, works) = (padded(&plan.tasklets, TASKLETS_MAX), padded(&plan.works, WORKS_MAX));
+    let (auto_track, auto_name_0, auto_name_1) = config.auto_track.globals();
     let switches = [
         ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
         ("TASKLET_FILTER", u32::from(!plan.all_tasklets)),
@@ -308,6 +357,8 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
         ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
         ("IFINDEX", config.ifindex),
+        ("TRACK_BY_PROCESS", u32::from(config.by_process)),
+        ("AUTO_TRACK", auto_track),
     ];
     let log_level = if config.debug { aya_log::Level::Debug as u8 } else { 0 };
     let mut loader = EbpfLoader::new();
@@ -322,6 +373,8 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
     for (name, address) in tasklet_names.iter().zip(&tasklets).chain(work_names.iter().zip(&works)) {
         loader.override_global(name, address, true);
     }
+    loader.override_global("AUTO_NAME_0", &auto_name_0, true);
+    loader.override_global("AUTO_NAME_1", &auto_name_1, true);
     loader.load(object()).map_err(ProbeError::from_object)
 }
 
