@@ -104,4 +104,6 @@ programs! {
     TimerEntry = 42, "timer_entry";
     /// Raw tracepoint `local_timer_exit` (x86).
     TimerExit = 43, "timer_exit";
+    /// Never attached: writes records for the bench of the reader.
+    Generate = 80, "generate";
 }

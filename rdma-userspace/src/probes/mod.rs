@@ -15,7 +15,9 @@ mod object;
 pub mod offsets;
 pub mod plan;
 mod process;
+mod sys;
 mod tracked;
+mod typed;
 
 pub use attach::{Config, HookState, Probes};
 pub use clock::{ClockCheck, monotonic_ns};

@@ -20,6 +20,10 @@ pub enum HookKind {
     Kprobe,
     /// Return of a function.
     Kretprobe,
+    /// Entry of a function by a trampoline with typed arguments: what a kprobe of the plan becomes where the kernel can.
+    Fentry,
+    /// A kernel tracepoint with typed arguments: what a raw one of the plan becomes where the kernel can.
+    TypedTracepoint,
 }
 
 impl HookKind {
@@ -29,6 +33,8 @@ impl HookKind {
             HookKind::RawTracepoint => "raw_tp",
             HookKind::Kprobe => "kprobe",
             HookKind::Kretprobe => "kretprobe",
+            HookKind::Fentry => "fentry",
+            HookKind::TypedTracepoint => "tp_btf",
         }
     }
 }
@@ -158,7 +164,7 @@ mod tests {
             }
         }
         let unused: Vec<_> = Program::ALL.iter().filter(|program| !seen.contains(program)).collect();
-        assert_eq!(unused, [&Program::ClockProbe]);
+        assert_eq!(unused, [&Program::ClockProbe, &Program::Generate]);
     }
 
     #[test]
