@@ -170,4 +170,6 @@ programs! {
     SoftirqRaise = 50, "softirq_raise";
     /// Never attached: counts the unread CQEs of a soft-RoCE CQ when the reader asks.
     CqLook = 51, "cq_look";
+    /// Never attached: writes records for the bench of the reader.
+    Generate = 80, "generate";
 }
