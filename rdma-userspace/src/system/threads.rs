@@ -150,7 +150,9 @@ mod tests {
 
     #[test]
     fn interrupts_of_sent_packets_are_known_by_their_names() {
-        for (name, only) in [("virtio1-output.0", true), ("eth0-tx-3", true), ("virtio1-input.0", false), ("eth0-TxRx-3", false), ("mlx5_comp0", false)] {
+        for (name, only) in
+            [("virtio1-output.0", true), ("eth0-tx-3", true), ("virtio1-input.0", false), ("eth0-TxRx-3", false), ("mlx5_comp0", false)]
+        {
             assert_eq!(only_transmits(name), only, "{name}");
         }
     }
