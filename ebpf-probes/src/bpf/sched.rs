@@ -11,7 +11,7 @@ use ebpf_probes::{Kind, Program, Switch, Wake};
 
 use super::globals::{OFF_TASK_PID, OFF_TASK_STATE, SWITCH_TELLS_STATE, known};
 use super::hit::{Hit, now_ns};
-use super::{read, tracked};
+use super::{interference, read, tracked};
 
 /// `sched_waking(struct task_struct *p)`, on the waker's CPU.
 #[raw_tracepoint(tracepoint = "sched_waking")]
@@ -48,11 +48,17 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
     let Some(hit) = Hit::of(Program::SchedSwitch) else { return 0 };
     let prev_pid = ctx.pid();
     let Some(next_pid) = pid_of(ctx.arg(2)) else { return 0 };
-    if !tracked::pid(next_pid) && !tracked::pid(prev_pid) {
+    let (to_tracked, from_tracked) = (tracked::pid(next_pid), tracked::pid(prev_pid));
+    if !to_tracked && !from_tracked && !interference::is_followed() {
         return 0;
     }
     let ts_ns = now_ns();
     let preempted = u32::from(ctx.arg::<u64>(0) & 0xff != 0 || still_wants_to_run(&ctx));
+    if from_tracked && preempted != 0 {
+        interference::follow(true);
+    } else if to_tracked {
+        interference::follow(false);
+    }
     let mut prev_comm = [0_u64; 2];
     // SAFETY: the helper writes at most the given size, zero padded.
     unsafe { bpf_get_current_comm(prev_comm.as_mut_ptr().cast(), size_of_val(&prev_comm) as u32) };
