@@ -2,15 +2,21 @@
 
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Condition, Driver, Hook, HookKind};
+use super::{Candidate, Condition, Driver, Hook, HookKind, Tried};
 use crate::probes::Level;
 
 const TASK_PID: &[&str] = &["OFF_TASK_PID"];
+/// The argument of `rdma_restrack_add` and `rdma_restrack_del`.
+const ENTRY: &[&[&str]] = &[&["struct rdma_restrack_entry *"]];
 
 /// Tracepoints of the kernel itself.
 pub const KERNEL: Driver = Driver {
     name: "kernel",
     modules: &[],
+    also: &[],
+    mark: "",
+    shapes: &[],
+    tried: Tried::Fires,
     contexts: "tracepoints: `current` is whoever ran; the woken thread is in the record",
     tasklets: &[],
     works: &[],
@@ -68,6 +74,13 @@ pub const KERNEL: Driver = Driver {
             candidates: &[Candidate::new("workqueue_execute_start", Program::WorkStart)],
             needs: &["OFF_WORK_FUNC"],
             gives: &[Kind::WorkStart],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "softirq raised",
+            level: Level::Trace,
+            candidates: &[Candidate::new("softirq_raise", Program::SoftirqRaise)],
+            gives: &[Kind::SoftirqRaise],
             ..Hook::TRACEPOINT
         },
         Hook {
@@ -157,7 +170,11 @@ pub const KERNEL: Driver = Driver {
 /// The uverbs layer: the one place that every driver passes for a CQ of user space.
 pub const UVERBS: Driver = Driver {
     name: "uverbs",
-    modules: &["ib_uverbs", "ib_uverbs_support", "ib_core"],
+    modules: &["ib_uverbs"],
+    also: &["ib_uverbs_support", "ib_core"],
+    mark: "ib_uverbs_comp_handler",
+    shapes: &[],
+    tried: Tried::Fires,
     contexts: "argument 0 is the `ib_cq`; its owner is `res.task`, its name in user space `uobject->user_handle`",
     tasklets: &[],
     works: &[],
@@ -183,6 +200,38 @@ pub const UVERBS: Driver = Driver {
             kind: HookKind::Kretprobe,
             candidates: &[Candidate::new("ib_uverbs_comp_event_read", Program::EventReadReturn)],
             gives: &[Kind::EventRead],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ being created",
+            level: Level::Trace,
+            candidates: &[Candidate::with("rdma_restrack_add", Program::RestrackAdd, ENTRY)],
+            needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ created",
+            level: Level::Trace,
+            kind: HookKind::Kretprobe,
+            candidates: &[Candidate::with("rdma_restrack_add", Program::RestrackAdded, ENTRY)],
+            needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
+            gives: &[Kind::CqCreate],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ destroyed",
+            level: Level::Trace,
+            candidates: &[Candidate::with("rdma_restrack_del", Program::RestrackDel, ENTRY)],
+            needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
+            gives: &[Kind::CqDestroy],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ error",
+            level: Level::Trace,
+            candidates: &[Candidate::with("ib_uverbs_cq_event_handler", Program::CqError, &[&["struct ib_event *"], &["void *"]])],
+            gives: &[Kind::CqError],
+            silence: Some("no driver reported an error of a CQ"),
             ..Hook::KPROBE
         },
     ],
