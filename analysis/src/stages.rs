@@ -212,9 +212,10 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "requester (start not seen)",
-        meaning: "from the post to the packet where the requester's own start is not recorded or it was running already",
+        meaning: "from the post to the packet where the requester's own start is not recorded or it was running already; a running one may \
+                  find the WR before the post enters the kernel, and then the stage begins with the post",
         place: Place::Rxe,
-        between: &[(PostEnter, Xmit), (ReqQueued, Xmit)],
+        between: &[(PostEnter, Xmit), (ReqQueued, Xmit), (PostBegin, Xmit)],
     },
     Stage {
         name: "retransmission",
@@ -455,6 +456,8 @@ static LOOKUP: [[Option<u8>; POINTS]; POINTS] = {
 /// Position of a kind of record along the path: settles the order of records of several CPUs with the same time.
 pub fn kind_rank(kind: u16) -> usize {
     const ORDER: &[Kind] = &[
+        Kind::CqCreate,
+        Kind::CqArm,
         Kind::RxePost,
         Kind::WorkQueue,
         Kind::WorkStart,
@@ -468,10 +471,12 @@ pub fn kind_rank(kind: u16) -> usize {
         Kind::IrqEntry,
         Kind::DriverIrq,
         Kind::DriverEnqueue,
+        Kind::SoftirqRaise,
         Kind::IrqExit,
         Kind::SoftirqEntry,
         Kind::RxeRcv,
         Kind::CqPost,
+        Kind::CqError,
         Kind::NapiPoll,
         Kind::TaskletEntry,
         Kind::DriverBottomHalf,
@@ -483,6 +488,7 @@ pub fn kind_rank(kind: u16) -> usize {
         Kind::SchedWakeup,
         Kind::SchedSwitch,
         Kind::EventRead,
+        Kind::CqDestroy,
     ];
     Kind::from_u16(kind).and_then(|kind| ORDER.iter().position(|k| *k == kind)).unwrap_or(ORDER.len())
 }

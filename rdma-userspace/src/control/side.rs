@@ -5,7 +5,7 @@ use super::ControlError;
 use super::message::{Keep, Reply, Side, SideRound};
 use crate::probes::{Harvest, Level, Observer};
 use crate::runner::{Endpoint, Mode, PeerInfo, RoundStats};
-use crate::system::{Root, device, irq};
+use crate::system::{Root, device, irq, threads};
 use crate::verbs::{Device, gid_table};
 use analysis::capture::Sample;
 use analysis::capture::manifest::{self as format, Placement};
@@ -42,6 +42,8 @@ impl Default for Allowed {
 pub struct End {
     device: format::Device,
     placement: Placement,
+    /// Kernel threads in the path here.
+    threads: Vec<format::KernelThread>,
     /// The server's thread polls.
     polls: bool,
 }
@@ -56,7 +58,8 @@ impl End {
             .map(|device| irq::vector_placement(&root, &device, params.comp_vector, cpu))
             .unwrap_or_default();
         End {
-            polls: params.server_mode == Mode::Poll,
+            polls: params.mode_of(endpoint.role()) == Mode::Poll,
+            threads: threads::in_path(device.name(), &[cpu]),
             device: format::Device {
                 name: device.name().to_owned(),
                 driver: device.driver(),
@@ -91,7 +94,7 @@ impl End {
 impl End {
     /// Of no endpoint.
     pub fn made_up() -> End {
-        End { device: format::Device::default(), placement: Placement::default(), polls: false }
+        End { device: format::Device::default(), placement: Placement::default(), threads: Vec::new(), polls: true }
     }
 }
 
@@ -165,7 +168,10 @@ impl Keeper {
         end.placement.tid = tid;
         if let Some(observer) = &mut self.observer {
             let tracked = observer.track(end.placement.tgid, tid, end.placement.qpn, end.polls);
-            tracked.map_err(|error| ControlError::Request(chain(&error)))?;
+            let tracked = tracked.and_then(|()| observer.track_kernel_threads(end.threads.clone()));
+            end.threads = tracked.map_err(|error| ControlError::Request(chain(&error)))?;
+        } else {
+            end.threads.clear();
         }
         self.runs.insert(run, KeptRun { end, rounds: Vec::new(), cut: None });
         Ok(())
@@ -209,6 +215,7 @@ impl Keeper {
             host: crate::system::host::host(),
             device: kept.end.device.clone(),
             placement: kept.end.placement.clone(),
+            kernel_threads: kept.end.threads.clone(),
             plan: observer.map(Observer::plan).unwrap_or_default(),
             clock_check: observer.and_then(Observer::clock_check),
             rounds: kept.rounds.iter().map(|round| round.index).collect(),

@@ -6,14 +6,14 @@ use super::progress::Progress;
 use super::recording::Recording;
 use super::schedule::{self, Rounds};
 use super::side::{Fetch, Wish};
-use super::{Options, SessionError, facts, threads};
+use super::{Options, SessionError, facts};
 use crate::probes::{Harvest, Level, Observer};
 use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
     Worker, WorkerConfig,
 };
 use crate::system::stat::{machine_busy_ns, machine_steal_ns};
-use crate::system::{self, Root};
+use crate::system::threads;
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
 use analysis::capture::manifest::{KernelThread, Outcome, Round, ServerSide};
@@ -159,9 +159,9 @@ impl Session {
         progress.say("agree", &cpus.to_string());
         let mut observer = Observer::new(options.level);
         progress.say("probes", &observer.summary());
-        let root = Root::live();
-        let threads = system::device::device(&root, device.name()).map(|found| threads::in_path(&root, &found, &cpus, same_kernel));
-        let threads = observer.track_kernel_threads(threads.unwrap_or_default())?;
+        let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
+        let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();
+        let threads = observer.track_kernel_threads(threads::in_path(device.name(), &pinned))?;
         let (interrupted, stopped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (notify, flag) = (Arc::clone(&interrupted), Arc::clone(&stopped));
         tokio::spawn(async move {

@@ -2,7 +2,7 @@
 //!
 //! [`client`] goes through the operations; [`peer`] is the server as the client sees it; [`schedule`] orders the rounds;
 //! [`side`] fetches the server's part; [`costs`] measures what polling costs; [`recording`] writes the captures; [`facts`] and [`placement`] fill their
-//! manifests; [`progress`] tells how far it is; [`threads`] finds the kernel threads in the path.
+//! manifests; [`progress`] tells how far it is.
 
 mod client;
 mod costs;
@@ -14,7 +14,6 @@ mod progress;
 mod recording;
 mod schedule;
 mod side;
-mod threads;
 
 pub use facts::open_device;
 pub use options::{CpuChoice, Options, Target};

@@ -11,6 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Where guest a of two has a shell for guest b (nobody else is on their wire).
+const SHELL_PORT: u16 = 18_999;
+
 /// Set: the plans that `vm_plan` finds become the expected ones.
 const UPDATE_PLANS: &str = "RDMASCOPE_UPDATE_PLANS";
 const PLANS: &str = "rdma-userspace/tests/fixtures/plans";
@@ -149,6 +152,8 @@ fn result_of(logs: &Path, binary: &Binary) -> Result<Counts> {
 
 fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, ..Guest::default() };
+    // The tests that inject delays give their threads a real-time priority.
+    guest.programs.push("chrt".to_owned());
     let mut command = String::from("set -o pipefail\ncode=0\n");
     if updates_plans() {
         command.push_str(&format!("export {UPDATE_PLANS}=1\n"));
@@ -164,7 +169,10 @@ fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     if is_pair {
         let token = runner::token_file()?;
         guests[0].files.push((token.clone(), runner::GUEST_TOKEN.to_owned()));
-        guests.insert(0, runner::serving_guest(&token)?);
+        let mut server = runner::serving_guest(&token)?;
+        // The tests that inject delays set those of the server's network from the other guest.
+        server.command = format!("nc -ll -p {SHELL_PORT} -e /bin/sh &\n{}", server.command);
+        guests.insert(0, server);
     }
     let mut job = Job::new(kernel, guests);
     job.deadlines = Deadlines { total: Duration::from_secs(1500), silence: Duration::from_secs(420), ..Deadlines::default() };
