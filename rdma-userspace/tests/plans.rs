@@ -51,6 +51,23 @@ fn every_kernel_gets_the_plan_of_its_table() {
     }
 }
 
+/// What `vm_plan` compares the plan of a guest's kernel with, follows from the extracts too.
+#[test]
+fn the_guests_tables_are_the_ones_of_the_extracts() {
+    for (kernel, guest) in [("5.10", "5.10"), ("6.1", "6.1"), ("6.12", "6.12"), ("6.12-rt", "6.12-rt"), ("7.3", "7")] {
+        let mut table = String::new();
+        for hook in &plan(kernel, Level::Std).hooks {
+            writeln!(table, "{:<40} {:<10} {}", hook.hook, hook.kind.name(), hook.symbol.as_deref().unwrap_or("absent")).expect("a string");
+        }
+        let path = folder(kernel).join("../../plans").join(format!("{guest}.txt"));
+        if std::env::var_os("UPDATE_EXPECTED").is_some() {
+            std::fs::write(&path, &table).expect("writes");
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(table, expected, "{kernel}: {}", path.display());
+    }
+}
+
 #[test]
 fn levels_hold_the_rows_of_their_level_and_below() {
     for kernel in KERNELS {
@@ -125,7 +142,7 @@ fn soft_roce_has_its_shape() {
         assert!(chain.starts_with(begin), "{kernel}: {chain}");
         assert_eq!(chain.contains("rxe_send_complete"), is_notified_by_tasklet, "{kernel}: {chain}");
         assert_eq!(symbol(&plan, "R5 requester").as_deref(), Some(requester), "{kernel}");
-        assert_eq!(symbol(&plan, "Rq work queued").is_some(), is_queued, "{kernel}");
+        assert_eq!(chain.contains("Rq"), is_queued, "{kernel}: {chain}");
     }
 }
 
@@ -164,14 +181,16 @@ fn the_three_shapes_of_hns_are_told_by_symbols() {
     for (kernel, more, ends, works) in [
         ("6.1", String::new(), "no bottom half", 0),
         ("6.1", work.to_owned(), "K5 [kworker]", 1),
-        ("6.8", format!("{work}{bh}"), "K5 [softirq]", 2),
+        ("6.8", format!("{work}{bh}"), "K5 [softirq]", 1),
     ] {
         let plan = changed(kernel, |text| format!("{text}{own}{more}"));
         let hns = plan.drivers.iter().find(|driver| driver.name == "hns").unwrap_or_else(|| panic!("{kernel}: no hns"));
         assert!(hns.chain.is_some_and(|chain| chain.ends_with(ends)), "{kernel}: {hns:?}");
-        assert_eq!(plan.works.len(), works, "{kernel}");
+        // rdmavt's, and soft-RoCE's on 6.8, are there without hns.
+        let before = self::plan(kernel, Level::Full).works.len();
+        assert_eq!(plan.works.len() - before, works, "{kernel}");
         assert_eq!(symbol(&plan, "hns callback").as_deref(), Some("hns_roce_cq_completion"));
-        assert_eq!(symbol(&plan, "K4 work starts").is_some(), works > 0, "{kernel}");
+        assert!(symbol(&plan, "K4 work starts").is_some(), "{kernel}");
     }
 }
 
