@@ -6,6 +6,10 @@ pub const RING_MAP: &str = "RING";
 pub const COUNTERS_MAP: &str = "COUNTERS";
 /// Hash of thread ids whose scheduling is recorded.
 pub const TRACKED_PIDS_MAP: &str = "TRACKED_PIDS";
+/// Value in [`TRACKED_PIDS_MAP`] of a thread that waits for events.
+pub const TRACKED_WAITER: u32 = 1;
+/// Value in [`TRACKED_PIDS_MAP`] of a thread that polls: what takes its CPU is recorded in full.
+pub const TRACKED_POLLER: u32 = 2;
 /// Hash of process ids whose CQs are recorded.
 pub const TRACKED_TGIDS_MAP: &str = "TRACKED_TGIDS";
 /// Hash of queue pair numbers whose rxe events are recorded.

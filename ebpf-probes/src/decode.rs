@@ -61,6 +61,8 @@ bodies! {
     RxePost => RxePost, RxeXmit => RxeXmit, RxeRcv => RxeRcv, RxeTask => RxeTask, CqPost => CqPost,
     DriverEnqueue => DriverCq, DriverComp => DriverCq, NetPacket => NetPacket,
     CqCreate => CqCreate, CqDestroy => CqDestroy, CqArm => CqArm, CqError => CqError, SoftirqRaise => Softirq,
+    DriverBottomHalf => DriverEntry, DriverIrq => DriverEntry,
+    PageFault => PageFault, TimerEntry => Timer, TimerExit => Timer,
 }
 
 fn read<T: FromBytes + Immutable + KnownLayout>(bytes: &[u8]) -> Result<T, DecodeError> {

@@ -34,13 +34,13 @@ macro_rules! kinds {
 kinds! {
     /// K0: a CPU leaves an idle state.
     CpuIdleExit = 1, "cpu_idle_exit";
-    /// K1: a hard interrupt handler starts.
+    /// K1: a hard interrupt handler starts. An interrupt that interrupts a tracked task is always recorded.
     IrqEntry = 2, "irq_entry";
-    /// A hard interrupt handler returned.
+    /// A hard interrupt handler returned; below level `full` only where it had interrupted a tracked task.
     IrqExit = 3, "irq_exit";
-    /// K4: a softirq vector starts (NET_RX and TASKLET only).
+    /// K4: a softirq vector starts: NET_RX and TASKLET everywhere, every vector in a tracked task.
     SoftirqEntry = 4, "softirq_entry";
-    /// A softirq vector ended.
+    /// A softirq vector ended; below level `full` only in a tracked task.
     SoftirqExit = 5, "softirq_exit";
     /// K4: a tasklet that leads to a completion handler starts.
     TaskletEntry = 6, "tasklet_entry";
@@ -88,4 +88,15 @@ kinds! {
     CqError = 40, "cq_error";
     /// A softirq vector is raised (NET_RX and TASKLET only).
     SoftirqRaise = 41, "softirq_raise";
+    /// A tracked task takes a page fault.
+    PageFault = 24, "page_fault";
+    /// The local timer's interrupt (the tick) begins while a tracked task has the CPU.
+    TimerEntry = 25, "timer_entry";
+    /// The local timer's interrupt ended while a tracked task has the CPU.
+    TimerExit = 26, "timer_exit";
+    /// K4 where the driver's own bottom half is watched by its function: a tasklet on kernels without the tasklet tracepoint, an
+    /// event queue's processing, a NAPI poll that begins.
+    DriverBottomHalf = 30, "driver_bottom_half";
+    /// K1b: the driver's own interrupt handler runs; with forced threading (PREEMPT_RT, `threadirqs`) this is in the irq thread.
+    DriverIrq = 31, "driver_irq";
 }

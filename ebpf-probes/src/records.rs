@@ -50,7 +50,7 @@ record! {
 record! {
     /// Body of `SoftirqEntry` and `SoftirqExit`.
     Softirq {
-        /// Vector: 3 is NET_RX, 6 is TASKLET.
+        /// Vector: 3 is NET_RX, 6 is TASKLET (`enum` of include/linux/interrupt.h).
         vec: u32,
         /// Zero.
         reserved: u32,
@@ -194,7 +194,7 @@ record! {
         qpn: u32,
         /// `ib_wc_status`.
         status: u32,
-        /// `ib_wc_opcode`.
+        /// `ib_wc_opcode`; `u32::MAX` where the driver has its own (siw's sends).
         opcode: u32,
         /// Bytes transferred.
         byte_len: u32,
@@ -212,6 +212,17 @@ record! {
     }
 }
 record! {
+    /// Body of `DriverBottomHalf` and `DriverIrq`.
+    DriverEntry {
+        /// The driver's object: a `tasklet_struct`, `napi_struct` or event queue of a bottom half, the cookie of an interrupt handler.
+        object: u64,
+        /// Linux interrupt number; `u32::MAX` where the function is not told it.
+        irq: u32,
+        /// Whose function it is: a value of [`driver`].
+        driver: u32,
+    }
+}
+record! {
     /// Body of `NetPacket`.
     NetPacket {
         /// Address of the `sk_buff`.
@@ -220,6 +231,26 @@ record! {
         direction: u32,
         /// Interface index of the device.
         ifindex: u32,
+    }
+}
+record! {
+    /// Body of `PageFault`.
+    PageFault {
+        /// The address that was touched.
+        address: u64,
+        /// The CPU's error code: bit 0 a protection fault (else no page), bit 1 a write, bit 2 from user mode, bit 4 an instruction fetch.
+        error_code: u32,
+        /// Zero.
+        reserved: u32,
+    }
+}
+record! {
+    /// Body of `TimerEntry` and `TimerExit`.
+    Timer {
+        /// Vector of the interrupt, as the CPU numbers it.
+        vector: u32,
+        /// Zero.
+        reserved: u32,
     }
 }
 
@@ -290,4 +321,30 @@ pub mod path {
     pub const SENDER: u32 = 3;
     /// Responder as a work item (`rxe_receiver`).
     pub const RECEIVER: u32 = 4;
+}
+
+/// Whose function a [`DriverEntry`] speaks of.
+pub mod driver {
+    /// mlx5.
+    pub const MLX5: u32 = 1;
+    /// mlx4.
+    pub const MLX4: u32 = 2;
+    /// irdma and its forerunner i40iw.
+    pub const IRDMA: u32 = 3;
+    /// bnxt_re.
+    pub const BNXT_RE: u32 = 4;
+    /// efa.
+    pub const EFA: u32 = 5;
+    /// erdma.
+    pub const ERDMA: u32 = 6;
+    /// hns.
+    pub const HNS: u32 = 7;
+    /// mana.
+    pub const MANA: u32 = 8;
+    /// qedr.
+    pub const QEDR: u32 = 9;
+    /// cxgb4.
+    pub const CXGB4: u32 = 10;
+    /// pvrdma.
+    pub const PVRDMA: u32 = 11;
 }

@@ -34,6 +34,32 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// Which end of a run a capture tells of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The client: its samples have a latency.
+    #[default]
+    Client,
+    /// The server: its samples say when a message came and when the answer was posted. Lies in the folder `peer` of the client's capture.
+    Server,
+}
+
+/// What came of the server's side of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "why")]
+pub enum ServerSide {
+    /// The capture says nothing about it (an older version, or the recording was cut).
+    #[default]
+    Unknown,
+    /// It lies in the folder `peer`, whole.
+    Present,
+    /// It lies there, but not whole, for this reason.
+    Partial(String),
+    /// It is not there, for this reason.
+    Absent(String),
+}
+
 /// The manifest (`manifest.json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -45,6 +71,12 @@ pub struct Manifest {
     pub tool_revision: Option<String>,
     /// Wall clock at the start, seconds since 1970 (UTC).
     pub started_unix_s: u64,
+    /// Which end of the run this is.
+    #[serde(default)]
+    pub side: Side,
+    /// What came of the server's own capture (of a client's manifest).
+    #[serde(default)]
+    pub server_side: ServerSide,
     /// The machine.
     pub host: Host,
     /// The RDMA device and its port on this side.
@@ -55,6 +87,9 @@ pub struct Manifest {
     pub placement: Placement,
     /// The rounds, in the order in which they ran; warm-up rounds record no samples.
     pub rounds: Vec<Round>,
+    /// Kernel threads in the path whose scheduling was recorded; empty where nothing runs in threads or the probes were not there.
+    #[serde(default)]
+    pub kernel_threads: Vec<KernelThread>,
     /// The probe plan; empty at level `none`.
     pub plan: Vec<PlanRow>,
     /// Records by kind: attempted, delivered, lost.
@@ -75,7 +110,7 @@ pub struct Manifest {
     pub outcome: Outcome,
 }
 
-/// The machine that ran the client.
+/// The machine that ran this side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// `uname -r`.
@@ -98,6 +133,18 @@ pub struct Host {
     pub emulated: bool,
     /// PREEMPT_RT kernel.
     pub realtime: bool,
+    /// Names of the interrupts at the start of the run, so that a report can name what interrupted a thread.
+    #[serde(default)]
+    pub interrupts: Vec<InterruptName>,
+}
+
+/// One line of /proc/interrupts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptName {
+    /// Linux interrupt number.
+    pub irq: u32,
+    /// Names of its handlers, as the kernel prints them.
+    pub name: String,
 }
 
 /// The RDMA device and the port that was used.
@@ -161,7 +208,7 @@ pub struct Run {
 /// Completion vector, interrupt CPU and waiter CPU, and the identities that the join needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Process id of the client.
+    /// Process id of this side.
     pub tgid: u32,
     /// Thread id of the measured thread (worker 0).
     pub tid: u32,
@@ -202,6 +249,9 @@ pub struct Round {
     pub samples: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// Time that a hypervisor took from all CPUs of this machine in ns, from /proc/stat; coarse (ticks).
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
     /// CPU time of the measured thread in ns (user and system).
     pub thread_cpu_ns: u64,
     /// CPU time of the server's thread in ns, where it told.
@@ -227,6 +277,15 @@ pub struct Round {
     /// on the server's clock; `None`: no ping-pong, or the server did not tell.
     #[serde(default)]
     pub server_residency: Option<Spread>,
+}
+
+/// A kernel thread in the completion path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelThread {
+    /// Its thread id.
+    pub pid: u32,
+    /// Its name as the kernel tells it, such as `irq/25-virtio0-input.0` or `ksoftirqd/1`; old kernels cut it after 15 characters.
+    pub name: String,
 }
 
 /// One row of the probe plan.

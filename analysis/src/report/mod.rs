@@ -3,7 +3,9 @@ pub mod arguments;
 mod costs;
 pub mod html;
 pub mod json;
+mod overlay;
 mod runs;
+mod sides;
 pub mod text;
 
 use crate::analyse;

@@ -2,15 +2,20 @@
 
 mod clock;
 mod cq_life;
+mod driver_chain;
+mod driver_comp;
 mod globals;
 mod hit;
+mod interference;
 mod irq;
 mod mlx4;
 mod mlx5;
 mod net;
+mod rdmavt;
 mod rxe;
 mod rxe_packet;
 mod sched;
+mod siw;
 mod tracked;
 mod uverbs;
 mod work;

@@ -1,8 +1,9 @@
 //! What is recorded: the filters that the loader fills at run time.
 
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::HashMap;
-use ebpf_probes::config::TRACKED_MAX;
+use ebpf_probes::config::{TRACKED_MAX, TRACKED_POLLER};
 
 use super::globals::{OFF_TASK_TGID, TRACK_BY_PROCESS, known};
 use super::read;
@@ -41,6 +42,20 @@ pub fn task(thread: u32, task: u64) -> bool {
 pub fn track_tgid(tgid: u32) {
     // A full set is seen by the reader, which adds the process too.
     let _ = TRACKED_TGIDS.insert(tgid, 1, 0);
+}
+
+/// Whether the thread that has this CPU (or was interrupted on it) is tracked.
+#[inline(always)]
+pub fn current() -> bool {
+    pid(bpf_get_current_pid_tgid() as u32)
+}
+
+/// Whether that thread is a tracked one that polls.
+#[inline(always)]
+pub fn current_polls() -> bool {
+    let pid = bpf_get_current_pid_tgid() as u32;
+    // SAFETY: the entry is one word, and a value that changes meanwhile is as good as the one before.
+    pid != 0 && TRACKED_PIDS.get_ptr(pid).is_some_and(|how| unsafe { *how } == TRACKED_POLLER)
 }
 
 /// Whether the process's CQs are recorded.

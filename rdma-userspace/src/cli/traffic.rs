@@ -57,6 +57,10 @@ pub struct Traffic {
     #[arg(long, default_value = "std")]
     level: Level,
 
+    /// Do not fetch the server's side of the runs (its samples and its kernel events), and attach no probes there.
+    #[arg(long)]
+    no_peer_capture: bool,
+
     /// Completion mode of the server. Default: the same as the client's.
     #[arg(long, value_name = "MODE")]
     server_mode: Option<Mode>,
@@ -154,6 +158,7 @@ impl Traffic {
             size_bytes: self.size,
             samples: self.samples,
             level: self.level,
+            peer_capture: !self.no_peer_capture,
             cpu: self.cpu,
             server_cpu: self.server_cpu,
             comp_vector: self.comp_vector,
@@ -185,7 +190,9 @@ fn new_folder(out: &Path) -> Result<bool, UsageError> {
 }
 
 fn seal_all(out: &Path) {
-    for capture in analysis::capture::find(out).unwrap_or_default() {
+    let captures = analysis::capture::find(out).unwrap_or_default();
+    let peers: Vec<PathBuf> = captures.iter().filter_map(|capture| analysis::capture::peer_of(capture)).collect();
+    for capture in captures.into_iter().chain(peers) {
         if let Err(error) = analysis::capture::seal(&capture) {
             complain(&format!("{} stays an open log: {}", capture.display(), chain(&error)));
         }

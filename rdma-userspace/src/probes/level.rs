@@ -10,10 +10,10 @@ pub enum Level {
     None,
     /// Handler, waking, run: K5, K6, K8.
     Min,
-    /// The whole completion path as the driver has it.
+    /// The whole completion path as the driver has it, and what takes the CPU from the measured thread.
     #[default]
     Std,
-    /// Also the event read's return, migrations, ends of interrupts and softirqs, NAPI polls, packets at the device.
+    /// Also the event read's return, the ends of all interrupts and softirqs, NAPI polls, packets at the device.
     Full,
     /// Also the life of CQs: what `trace` chooses from. No run has it, and the command line does not take it.
     Trace,

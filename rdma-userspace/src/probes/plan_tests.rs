@@ -11,6 +11,10 @@ const TRACEPOINTS: &[&str] = &[
     "irq_handler_exit",
     "softirq_entry",
     "softirq_exit",
+    "local_timer_entry",
+    "local_timer_exit",
+    "page_fault_user",
+    "page_fault_kernel",
     "workqueue_queue_work",
     "workqueue_execute_start",
     "napi_poll",
@@ -138,7 +142,7 @@ fn levels_hold_what_they_say() {
 fn a_plan_can_be_narrowed_to_kinds() {
     let plan = Plan::decide(&linux_6_12(), Level::Std).only(&[Kind::CqPost, Kind::SchedSwitch]);
     let names: Vec<_> = plan.hooks.iter().map(|hook| hook.hook).collect();
-    assert_eq!(names, ["K8 run", "R6 CQE posted"]);
+    assert_eq!(names, ["K8 run", "R6 CQE posted", "R6 siw send CQE posted", "R6 siw receive CQE posted", "R6 rdmavt CQE posted"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData, MapError};
-use ebpf_probes::config::{TRACKED_IRQS_MAP, TRACKED_PIDS_MAP, TRACKED_QPNS_MAP, TRACKED_TGIDS_MAP};
+use ebpf_probes::config::{TRACKED_IRQS_MAP, TRACKED_PIDS_MAP, TRACKED_QPNS_MAP, TRACKED_TGIDS_MAP, TRACKED_WAITER};
 
 use super::ProbeError;
 
@@ -21,7 +21,12 @@ impl Set {
 
     /// Adds a number; one that is there already stays.
     pub(super) fn add(&mut self, number: u32) -> Result<(), ProbeError> {
-        self.map.insert(number, 1, 0).map_err(|error| ProbeError::from_map(self.name, error))
+        self.set(number, TRACKED_WAITER)
+    }
+
+    /// Adds a number with a value of its own.
+    pub(super) fn set(&mut self, number: u32, value: u32) -> Result<(), ProbeError> {
+        self.map.insert(number, value, 0).map_err(|error| ProbeError::from_map(self.name, error))
     }
 
     /// Takes a number out; one that is not there is no error.

@@ -5,7 +5,7 @@ use super::{Options, SessionError, Target};
 use crate::runner::Endpoint;
 use crate::system::{Root, device, irq};
 use crate::verbs::{Device, GidPair, PortState, VerbsError};
-use analysis::capture::manifest::{self as format, Manifest, Outcome, Placement, SCHEMA_VERSION};
+use analysis::capture::manifest::{self as format, InterruptName, Manifest, Outcome, Placement, SCHEMA_VERSION};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The identities by which the kernel's events are joined with a run.
@@ -75,7 +75,8 @@ fn none_without_the_module(error: VerbsError) -> Result<Vec<String>, SessionErro
 
 /// The first manifest of a run.
 pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &Endpoint, index: u32, peer: &Peer) -> Manifest {
-    let host = crate::system::host::host();
+    let interrupts = irq::interrupts(&Root::live()).into_iter().map(|row| InterruptName { irq: row.irq, name: row.name }).collect();
+    let host = format::Host { interrupts, ..crate::system::host::host() };
     let (params, port) = (endpoint.params(), endpoint.port());
     let same_kernel = host.boot_id == peer.facts.boot_id;
     let loopback = matches!(options.target, Target::Loopback);
@@ -84,6 +85,8 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+        side: format::Side::Client,
+        server_side: format::ServerSide::Unknown,
         host,
         device: format::Device {
             name: device.name().to_owned(),
@@ -115,6 +118,7 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
         },
         placement: Placement::default(),
         rounds: Vec::new(),
+        kernel_threads: Vec::new(),
         plan: Vec::new(),
         losses: Vec::new(),
         missed_probes: None,

@@ -32,6 +32,8 @@ pub struct Options {
     pub samples: u64,
     /// Which probes.
     pub level: Level,
+    /// Fetch the server's side of the runs.
+    pub peer_capture: bool,
     /// CPU of the measured thread.
     pub cpu: CpuChoice,
     /// CPU of the server's thread.

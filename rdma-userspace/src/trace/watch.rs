@@ -127,7 +127,7 @@ fn end(recorder: Recorder, join: Join, told: Manifest, out: &mut impl Write) -> 
 
 /// CQEs that lie unread now, of the CQs that tell; where the look itself fails, why.
 fn look_into(probes: &mut Probes, join: &Join, why_not: &mut Option<String>) -> Vec<UnreadCqes> {
-    let live = join.cqs().iter().filter(|cq| cq.destroyed_ns.is_none() && cq.cq != 0 && cq.is_soft_roce());
+    let live = join.cqs().iter().filter(|cq| cq.destroyed_ns.is_none() && cq.cq != 0 && cq.tells_unread());
     let mut unread = Vec::new();
     for (cq, restrack_id) in live.filter_map(|cq| Some((cq, cq.restrack_id?))) {
         match probes.unread_cqes(cq.cq, restrack_id, cq.tgid) {

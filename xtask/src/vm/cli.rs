@@ -47,6 +47,9 @@ pub struct RunArgs {
     /// A program for the guest's /bin, with its libraries: a path or a name on PATH. May be repeated.
     #[arg(long)]
     with: Vec<String>,
+    /// Let `modprobe` find the drivers of RDMA cards too (irdma, bnxt_re, …: what the kernel has).
+    #[arg(long)]
+    drivers: bool,
     /// Another file, as HOST:GUEST. May be repeated.
     #[arg(long)]
     file: Vec<String>,
@@ -91,7 +94,8 @@ fn run_command(args: &RunArgs) -> Result<()> {
     if args.server.is_some() && args.guests != 2 {
         return Err(exit::coded(2, "--server needs --guests 2"));
     }
-    let mut guest = Guest { programs: args.with.clone(), command: shell_text(&args.command), ..Guest::default() };
+    let mut guest =
+        Guest { programs: args.with.clone(), command: shell_text(&args.command), with_drivers: args.drivers, ..Guest::default() };
     let runner = paths::target().join("release/rdmascope");
     if runner.is_file() && !args.with.iter().any(|with| with.ends_with("/rdmascope")) {
         guest.programs.push(runner.display().to_string());

@@ -15,6 +15,8 @@ const PROVIDER: &str = "librxe-rdmav34.so";
 const PROVIDER_FILE: &str = "/etc/libibverbs.d/rxe.driver";
 /// Programs that every guest has, beside busybox.
 const PROGRAMS: [&str; 5] = ["ip", "rdma", "ibv_devinfo", "ibv_rc_pingpong", "tc"];
+/// Programs that every guest has where the host has them: what others measure with.
+const PROGRAMS_IF_THERE: [&str; 2] = ["ib_send_lat", "ib_write_lat"];
 
 /// busybox runs its own applets before anything on PATH, and its `ip` knows too little.
 const COMMAND_HEAD: &str = "#!/bin/sh\nip() { /bin/ip \"$@\"; }\ntc() { /bin/tc \"$@\"; }\n";
@@ -26,6 +28,8 @@ pub struct Contents {
     pub programs: Vec<String>,
     /// Other files: host path, guest path.
     pub files: Vec<(PathBuf, String)>,
+    /// Whether the drivers of cards are there for `modprobe`.
+    pub with_drivers: bool,
     /// Shell text that is the guest's command.
     pub command: String,
     /// Lines `NAME=value` for the first process.
@@ -52,6 +56,9 @@ pub fn write(kernel: &Kernel, contents: &Contents, to: &Path) -> Result<()> {
     for program in PROGRAMS.iter().copied().chain(contents.programs.iter().map(String::as_str)) {
         add_program(&mut tree, &program_path(program)?)?;
     }
+    for path in PROGRAMS_IF_THERE.iter().filter_map(|program| process::which(program)) {
+        add_program(&mut tree, &path)?;
+    }
     add_provider(&mut tree)?;
     for (from, path) in &contents.files {
         let runs = is_executable(from);
@@ -60,7 +67,7 @@ pub fn write(kernel: &Kernel, contents: &Contents, to: &Path) -> Result<()> {
         }
         tree.put(path, Node::Copy(from.clone(), runs));
     }
-    let staged = modules::stage(kernel)?;
+    let staged = modules::stage(kernel, contents.with_drivers)?;
     add_folder(&mut tree, &staged.root, "")?;
     let mut settings = format!("LOAD={}\n", process::quoted(&staged.load.join(" ")));
     for (name, value) in &contents.settings {

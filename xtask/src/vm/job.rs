@@ -20,6 +20,8 @@ pub struct Guest {
     pub programs: Vec<String>,
     /// Other files: host path, guest path.
     pub files: Vec<(PathBuf, String)>,
+    /// Whether the drivers of cards are there for `modprobe`; none is loaded at the start.
+    pub with_drivers: bool,
     /// Shell text to run.
     pub command: String,
     /// Runs until the other guest is done.
@@ -97,6 +99,7 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         let contents = Contents {
             programs: guest.programs.clone(),
             files: guest.files.clone(),
+            with_drivers: guest.with_drivers,
             command: guest.command.clone(),
             settings: settings(job, letter, guest, accel),
         };
@@ -177,6 +180,7 @@ fn settings(job: &Job, letter: char, guest: &Guest, accel: Accel) -> Vec<(String
         ("WAIT_FOR_GO", u8::from(is_pair).to_string()),
         ("ROLE", role.to_owned()),
         ("ACCEL", accel.name().to_owned()),
+        ("KERNEL", job.kernel.name.clone()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

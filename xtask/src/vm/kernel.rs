@@ -66,14 +66,38 @@ fn folder_of(name: &str) -> PathBuf {
     paths::target().join("vm/kernels").join(name)
 }
 
+/// The kernels that a list of names stands for, each once and in the order given; `all` is every release.
+///
+/// # Errors
+/// A name that nothing is known by (a usage error), before anything is fetched or built.
+pub fn named(names: &[String]) -> Result<Vec<String>> {
+    let mut kernels: Vec<String> = Vec::new();
+    for name in names.iter().map(|name| name.trim()) {
+        let known: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
+        let chosen = match name {
+            "all" => known,
+            HOST => vec![HOST],
+            name if known.contains(&name) => vec![name],
+            _ => return Err(unknown(name)),
+        };
+        let new: Vec<String> = chosen.into_iter().filter(|name| !kernels.iter().any(|it| it == name)).map(str::to_owned).collect();
+        kernels.extend(new);
+    }
+    Ok(kernels)
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    let known: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
+    exit::coded(2, format!("no kernel `{name}`: known are {} and {HOST}", known.join(", ")))
+}
+
 /// The kernel of that name, fetched unless it is there already; `refresh` fetches it again.
 pub fn ensure(name: &str, refresh: bool) -> Result<Kernel> {
     if name == HOST {
         return running();
     }
     let Some(release) = RELEASES.iter().find(|release| release.name == name) else {
-        let known: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
-        return Err(exit::coded(2, format!("no kernel {name}: known are {} and {HOST}", known.join(", "))));
+        return Err(unknown(name));
     };
     let record = folder_of(name).join("kernel.json");
     if !refresh && let Ok(text) = fs::read(&record) {
@@ -163,6 +187,19 @@ mod tests {
         assert_eq!(only_release(folder.path()).unwrap(), "6.1.0-1");
         fs::create_dir_all(folder.path().join("6.1.0-2/kernel")).unwrap();
         assert!(only_release(folder.path()).is_err());
+    }
+
+    #[test]
+    fn all_kernels_are_every_release_each_once() {
+        let named = |list: &[&str]| named(&list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(named(&["all"]).unwrap(), ["5.10", "6.1", "6.12", "6.12-rt", "7"]);
+        assert_eq!(named(&["7", "6.1", "7"]).unwrap(), ["7", "6.1"]);
+        assert_eq!(named(&["6.1", "all"]).unwrap().len(), RELEASES.len());
+        for wrong in ["6.2", "", "6.12-RT"] {
+            let error = named(&["6.1", wrong]).unwrap_err();
+            assert_eq!(exit::code_of(&error), 2, "{wrong}");
+            assert!(error.to_string().contains("6.12-rt"), "{error}");
+        }
     }
 
     #[test]

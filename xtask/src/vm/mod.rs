@@ -15,5 +15,5 @@ mod watch;
 
 pub use cli::{Command, run};
 pub use job::{Guest, Job, boot};
-pub use kernel::{Kernel, ensure as ensure_kernel};
+pub use kernel::{Kernel, ensure as ensure_kernel, named as kernels_named};
 pub use watch::{Deadlines, Seen};

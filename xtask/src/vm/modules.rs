@@ -14,8 +14,42 @@ pub const NEEDED: [&str; 5] = ["virtio_pci", "virtio_blk", "virtio_net", "ib_uve
 /// Modules that are loaded where the kernel has them. `crc32_generic` comes before `rdma_rxe`, which asks for it by an
 /// alias; `mlx5_ib` loads without a card, and then its functions can be probed.
 pub const LOADED_IF_THERE: [&str; 5] = ["crc32_generic", "mlx5_ib", "rdma_cm", "rdma_ucm", "mlx4_ib"];
-/// Modules that tests may load themselves.
-pub const CARRIED_IF_THERE: [&str; 6] = ["dummy", "veth", "sch_netem", "siw", "ib_umad", "virtio_rng"];
+/// Modules that tests may load themselves: interfaces, what delays packets on the way out (`sch_netem`) and in (`ifb` with what
+/// sends an interface's packets to it), and what perftest asks for.
+pub const CARRIED_IF_THERE: [&str; 12] = [
+    "dummy",
+    "veth",
+    "sch_netem",
+    "sch_prio",
+    "ifb",
+    "sch_ingress",
+    "cls_matchall",
+    "cls_u32",
+    "act_mirred",
+    "siw",
+    "ib_umad",
+    "virtio_rng",
+];
+/// Drivers of RDMA cards, for a job that asks for them: they load without a card, and then their functions can be probed.
+pub const DRIVERS_IF_THERE: [&str; 17] = [
+    "bng_re",
+    "bnxt_re",
+    "efa",
+    "erdma",
+    "hfi1",
+    "hns_roce_hw_v2",
+    "i40iw",
+    "ib_mthca",
+    "ib_qib",
+    "ionic_rdma",
+    "irdma",
+    "iw_cxgb4",
+    "mana_ib",
+    "ocrdma",
+    "qedr",
+    "rdmavt",
+    "vmw_pvrdma",
+];
 
 /// What `modules.dep` and `modules.builtin` say: per module name its file and those of its dependencies.
 #[derive(Debug, Default)]
@@ -70,8 +104,8 @@ pub struct Staged {
     pub load: Vec<String>,
 }
 
-/// Stages the modules of `kernel`; done once per kernel and list.
-pub fn stage(kernel: &Kernel) -> Result<Staged> {
+/// Stages the modules of `kernel`, with the cards' drivers where they are wanted; done once per kernel and list.
+pub fn stage(kernel: &Kernel, with_drivers: bool) -> Result<Staged> {
     let folder = kernel.modules();
     let read = |name: &str| {
         let path = folder.join(name);
@@ -82,7 +116,10 @@ pub fn stage(kernel: &Kernel) -> Result<Staged> {
         return Err(exit::infrastructure(format!("kernel {} has no module {missing}", kernel.release)));
     }
     let there = |names: &[&'static str]| -> Vec<&'static str> { names.iter().copied().filter(|name| index.has(name)).collect() };
-    let (optional, carried) = (there(&LOADED_IF_THERE), there(&CARRIED_IF_THERE));
+    let (optional, mut carried) = (there(&LOADED_IF_THERE), there(&CARRIED_IF_THERE));
+    if with_drivers {
+        carried.extend(there(&DRIVERS_IF_THERE));
+    }
     let is_early = |name: &&str| *name == "crc32_generic";
     let early = optional.iter().copied().filter(is_early);
     let late = optional.iter().copied().filter(|name| !is_early(name));

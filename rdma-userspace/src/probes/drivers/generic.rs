@@ -2,7 +2,7 @@
 
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Condition, Driver, Hook, HookKind};
+use super::{Candidate, Condition, Driver, Hook, HookKind, Tried};
 use crate::probes::Level;
 
 const TASK_PID: &[&str] = &["OFF_TASK_PID"];
@@ -13,6 +13,10 @@ const ENTRY: &[&[&str]] = &[&["struct rdma_restrack_entry *"]];
 pub const KERNEL: Driver = Driver {
     name: "kernel",
     modules: &[],
+    also: &[],
+    mark: "",
+    shapes: &[],
+    tried: Tried::Fires,
     contexts: "tracepoints: `current` is whoever ran; the woken thread is in the record",
     tasklets: &[],
     works: &[],
@@ -32,7 +36,6 @@ pub const KERNEL: Driver = Driver {
         },
         Hook {
             name: "interrupt end",
-            level: Level::Full,
             candidates: &[Candidate::new("irq_handler_exit", Program::IrqExit)],
             gives: &[Kind::IrqExit],
             ..Hook::TRACEPOINT
@@ -45,7 +48,6 @@ pub const KERNEL: Driver = Driver {
         },
         Hook {
             name: "softirq end",
-            level: Level::Full,
             candidates: &[Candidate::new("softirq_exit", Program::SoftirqExit)],
             gives: &[Kind::SoftirqExit],
             ..Hook::TRACEPOINT
@@ -113,10 +115,37 @@ pub const KERNEL: Driver = Driver {
         },
         Hook {
             name: "migration",
-            level: Level::Full,
             candidates: &[Candidate::new("sched_migrate_task", Program::SchedMigrate)],
             needs: TASK_PID,
             gives: &[Kind::SchedMigrate],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "tick begins",
+            mandatory: false,
+            candidates: &[Candidate::new("local_timer_entry", Program::TimerEntry)],
+            gives: &[Kind::TimerEntry],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "tick ends",
+            mandatory: false,
+            candidates: &[Candidate::new("local_timer_exit", Program::TimerExit)],
+            gives: &[Kind::TimerExit],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "page fault in user mode",
+            mandatory: false,
+            candidates: &[Candidate::new("page_fault_user", Program::PageFaultUser)],
+            gives: &[Kind::PageFault],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "page fault in the kernel",
+            mandatory: false,
+            candidates: &[Candidate::new("page_fault_kernel", Program::PageFaultKernel)],
+            gives: &[Kind::PageFault],
             ..Hook::TRACEPOINT
         },
         Hook {
@@ -141,7 +170,11 @@ pub const KERNEL: Driver = Driver {
 /// The uverbs layer: the one place that every driver passes for a CQ of user space.
 pub const UVERBS: Driver = Driver {
     name: "uverbs",
-    modules: &["ib_uverbs", "ib_uverbs_support", "ib_core"],
+    modules: &["ib_uverbs"],
+    also: &["ib_uverbs_support", "ib_core"],
+    mark: "ib_uverbs_comp_handler",
+    shapes: &[],
+    tried: Tried::Fires,
     contexts: "argument 0 is the `ib_cq`; its owner is `res.task`, its name in user space `uobject->user_handle`",
     tasklets: &[],
     works: &[],

@@ -1,7 +1,7 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
-use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
-use analysis::capture::manifest::{ClockCheck, LossRow, PlanRow};
+use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
+use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -56,6 +56,11 @@ impl Observer {
         }
     }
 
+    /// Why there is nothing to attach; `None`: there is.
+    pub fn why_not(&self) -> Option<&str> {
+        self.probes.as_ref().err().map(String::as_str)
+    }
+
     /// A sentence for the manifest where there are no probes.
     pub fn note(&self) -> Option<String> {
         self.probes.as_ref().err().map(|why| format!("no probes: {why}; every stage inside the kernel is absent"))
@@ -76,15 +81,32 @@ impl Observer {
         Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns })
     }
 
-    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair.
+    /// Records the completion events of this process, the scheduling of a thread and the rxe events of a queue pair; of a thread that
+    /// polls also everything that takes its CPU.
     ///
     /// # Errors
     /// When a set of the probes is full.
-    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32) -> Result<(), ProbeError> {
+    pub fn track(&mut self, tgid: u32, tid: u32, qpn: u32, polls: bool) -> Result<(), ProbeError> {
         let Ok(probes) = &mut self.probes else { return Ok(()) };
         probes.track_tgid(tgid)?;
-        probes.track_pid(tid)?;
+        if polls {
+            probes.track_poller(tid)?;
+        } else {
+            probes.track_pid(tid)?;
+        }
         probes.track_qpn(qpn)
+    }
+
+    /// Records the scheduling of kernel threads; those that were recorded are returned for the manifest.
+    ///
+    /// # Errors
+    /// When the set of threads is full.
+    pub fn track_kernel_threads(&mut self, threads: Vec<KernelThread>) -> Result<Vec<KernelThread>, ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(Vec::new()) };
+        for thread in &threads {
+            probes.track_pid(thread.pid)?;
+        }
+        Ok(threads)
     }
 
     /// Stops recording a thread and a queue pair. What was not recorded does not matter.
@@ -171,7 +193,7 @@ fn plan_row(hook: &HookState) -> PlanRow {
 }
 
 fn since(now: &Losses, before: &Losses) -> Vec<LossRow> {
-    let row = |kind: &crate::probes::KindLoss| {
+    let row = |kind: &super::KindLoss| {
         let old = before.of(kind.kind);
         LossRow {
             kind: kind.kind.name().to_owned(),
