@@ -60,9 +60,9 @@ bodies! {
     SchedWaking => Wake, SchedWakeup => Wake, SchedMigrate => Wake, SchedSwitch => Switch, EventRead => EventRead,
     RxePost => RxePost, RxeXmit => RxeXmit, RxeRcv => RxeRcv, RxeTask => RxeTask, CqPost => CqPost,
     DriverEnqueue => DriverCq, DriverComp => DriverCq, NetPacket => NetPacket,
-    CqCreate => CqCreate, CqDestroy => CqDestroy, CqArm => CqArm, CqError => CqError, SoftirqRaise => Softirq,
     DriverBottomHalf => DriverEntry, DriverIrq => DriverEntry,
     PageFault => PageFault, TimerEntry => Timer, TimerExit => Timer,
+    CqCreate => CqCreate, CqDestroy => CqDestroy, CqArm => CqArm, CqError => CqError, SoftirqRaise => Softirq,
 }
 
 fn read<T: FromBytes + Immutable + KnownLayout>(bytes: &[u8]) -> Result<T, DecodeError> {

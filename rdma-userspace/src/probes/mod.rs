@@ -19,7 +19,9 @@ mod observer;
 pub mod offsets;
 pub mod plan;
 mod process;
+mod sys;
 mod tracked;
+mod typed;
 mod view;
 
 pub use attach::{AutoTrack, Config, HookState, Probes};

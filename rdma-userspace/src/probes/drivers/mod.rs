@@ -31,6 +31,10 @@ pub enum HookKind {
     Kprobe,
     /// Return of a function.
     Kretprobe,
+    /// Entry of a function by a trampoline with typed arguments: what a kprobe of the plan becomes where the kernel can.
+    Fentry,
+    /// A kernel tracepoint with typed arguments: what a raw one of the plan becomes where the kernel can.
+    TypedTracepoint,
 }
 
 impl HookKind {
@@ -40,6 +44,8 @@ impl HookKind {
             HookKind::RawTracepoint => "raw_tp",
             HookKind::Kprobe => "kprobe",
             HookKind::Kretprobe => "kretprobe",
+            HookKind::Fentry => "fentry",
+            HookKind::TypedTracepoint => "tp_btf",
         }
     }
 }
@@ -283,7 +289,7 @@ mod tests {
             }
         }
         let unused: Vec<_> = Program::ALL.iter().filter(|program| !seen.contains(program)).collect();
-        assert_eq!(unused, [&Program::ClockProbe, &Program::CqLook]);
+        assert_eq!(unused, [&Program::ClockProbe, &Program::CqLook, &Program::Generate]);
     }
 
     #[test]
