@@ -15,21 +15,20 @@ use analysis::correlate::{self, Options, Outcome};
 use analysis::stages::STAGES;
 use ebpf_probes::Kind;
 use program::rdmascope;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Traced samples per operation and mode.
 const SAMPLES: u64 = 1000;
-/// Rounds that a busy machine makes too long are cut: a few samples may be missing.
-const SAMPLES_LEAST: u64 = 1000;
 /// Share of the time that named stages cover.
 const COVERAGE_LEAST: f64 = 0.95;
 /// A sample counts as covered from this share of its time on, and this share of the samples has to be covered.
 const COVERED_SHARE: f64 = 0.9;
 const COVERED_SAMPLES_LEAST: f64 = 0.99;
-/// Per cent of 0.5 is 1 in 200.
+/// 1 in 200.
 const LOST_MOST: f64 = 0.005;
 /// Cases: six operations by polling, five by event (no CQE marks the pong of write-pp).
 const CASES: usize = 11;
@@ -78,12 +77,12 @@ impl Truth {
         self.own_packet += u64::from(!flags.has(Flag::NapiPolled));
         let named = joined.chain.gaps().filter_map(|gap| Some((gap.stage?, u64::try_from(gap.duration_ns).ok()?)));
         let mut named_ns = 0;
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for (stage, duration_ns) in named {
             named_ns += duration_ns;
-            seen.insert(STAGES[stage].name, ());
+            seen.insert(STAGES[stage].name);
         }
-        for name in seen.into_keys() {
+        for name in seen {
             *self.stages.entry(name).or_default() += 1;
         }
         let named_ns = named_ns.min(latency_ns);
@@ -108,7 +107,7 @@ impl Truth {
                 faults.push(what);
             }
         };
-        demand(self.samples >= SAMPLES_LEAST, format!("{} traced samples", self.samples));
+        demand(self.samples >= SAMPLES, format!("{} traced samples", self.samples));
         demand(self.judged * 2 > self.samples, format!("{} of {} samples were retransmitted", self.retransmitted, self.samples));
         let lost = Self::share(self.lost, self.samples - self.retransmitted);
         demand(lost <= LOST_MOST, format!("{} LOST of {}", self.lost, self.samples));
@@ -175,16 +174,15 @@ fn every_operation_and_mode_tells_the_truth_on_a_wire() {
         out.to_str().expect("a plain path"),
     ]);
     let end = client.end_within(PATIENCE);
-    println!("{}", end.text);
     // 3: more LOST than the product allows, and 5: not settled; what the samples say is judged below, by this test's own lines.
     assert!(matches!(end.code, Some(0 | 3 | 5)), "ended with {:?}: {}", end.code, end.text);
     let mut faults = Vec::new();
     let captures = find(&out).expect("captures");
-    println!("op         mode   samples  LOST  RETRANSMIT  coverage  covered  slept   inferred = exact");
+    let mut table = String::from("\nop         mode   samples  LOST  RETRANSMIT  coverage  covered  slept    inferred = exact\n");
     for capture in &captures {
         let (op, mode, truth, has_exact) = truth_of(capture);
-        println!(
-            "{op:<10} {mode:<6} {:>7} {:>5} {:>11}  {:>7.1} % {:>6.1} % {:>5.1} %  {} of {}",
+        table += &format!(
+            "{op:<10} {mode:<6} {:>7} {:>5} {:>11}  {:>6.1} % {:>6.1} % {:>5.1} %  {} of {}\n",
             truth.samples,
             truth.lost,
             truth.retransmitted,
@@ -196,10 +194,12 @@ fn every_operation_and_mode_tells_the_truth_on_a_wire() {
         );
         let case_faults = truth.faults(&mode, has_exact);
         if !case_faults.is_empty() {
-            println!("  stages: {:?}", truth.stages);
+            table += &format!("  stages: {:?}\n", truth.stages);
         }
         faults.extend(case_faults.into_iter().map(|fault| format!("{op} {mode}: {fault}")));
     }
+    // Shown also when the test passes: the harness keeps only what the macros print.
+    std::io::stdout().write_all(table.as_bytes()).expect("the guest's console");
     assert_eq!(captures.len(), CASES, "six operations by polling, five by event");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -47,6 +47,11 @@ fn assert_true(run: &RunReport) -> &Breakdown {
     breakdown
 }
 
+/// PREEMPT_RT: every lock of a driver may sleep and every softirq runs in a thread; emulated, that takes three times as long.
+fn is_realtime() -> bool {
+    rdma_userspace::system::host().realtime
+}
+
 fn has_symbol(name: &str) -> bool {
     let symbols = std::fs::read_to_string("/proc/kallsyms").expect("kallsyms");
     symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name))
@@ -60,14 +65,15 @@ fn stages(breakdown: &Breakdown) -> Vec<&str> {
 #[ignore = "runs in the VM"]
 fn every_operation_is_joined_with_the_kernel() {
     let out = tempfile::tempdir().expect("a folder");
-    let report = measure(out.path(), &["-n", "10000"]);
+    let samples: u64 = if is_realtime() { 2_000 } else { 10_000 };
+    let report = measure(out.path(), &["-n", &samples.to_string()]);
     // Six operations by polling, five by event: no CQE marks the pong of write-pp.
     assert_eq!(report.runs.len(), 11);
     for run in &report.runs {
         let breakdown = assert_true(run);
         // A round that a busy machine makes too long is cut: a few may be missing.
         let n = run.untraced.as_ref().map_or(0, |it| it.n);
-        assert!(n >= 9_000, "{} {}: {n} untraced samples", run.manifest.run.op, run.manifest.run.mode);
+        assert!(n >= samples * 9 / 10, "{} {}: {n} untraced samples", run.manifest.run.op, run.manifest.run.mode);
         // The work items of later kernels are a stage of their own; tasklet kernels have none.
         let seen = stages(breakdown);
         let workqueue = seen.iter().any(|name| name.ends_with("workqueue"));

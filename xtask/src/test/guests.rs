@@ -18,6 +18,9 @@ const SHELL_PORT: u16 = 18_999;
 const UPDATE_PLANS: &str = "RDMASCOPE_UPDATE_PLANS";
 const PLANS: &str = "rdma-userspace/tests/fixtures/plans";
 
+/// Runs after all others in its guest: it loads the drivers of cards and leaves them, and every later plan would have their hooks.
+const LAST: &str = "vm_drivers";
+
 fn updates_plans() -> bool {
     std::env::var_os(UPDATE_PLANS).is_some_and(|value| !value.is_empty())
 }
@@ -69,7 +72,7 @@ pub fn build(filter: Option<&str>) -> Result<Vec<Binary>> {
         bail!("`{}` failed", process::line(&cargo));
     }
     binaries.retain(|binary: &Binary| filter.is_none_or(|wanted| binary.name.contains(wanted)));
-    binaries.sort_by(|one, other| one.name.cmp(&other.name));
+    binaries.sort_by(|one, other| (one.name == LAST, &one.name).cmp(&(other.name == LAST, &other.name)));
     if binaries.is_empty() {
         bail!("there is no guest test binary (rdma-userspace/tests/vm_*.rs or pair_*.rs)");
     }
@@ -175,7 +178,7 @@ fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
         guests.insert(0, server);
     }
     let mut job = Job::new(kernel, guests);
-    job.deadlines = Deadlines { total: Duration::from_secs(1500), silence: Duration::from_secs(420), ..Deadlines::default() };
+    job.deadlines = Deadlines { total: Duration::from_secs(2400), silence: Duration::from_secs(420), ..Deadlines::default() };
     Ok(job)
 }
 
