@@ -1,7 +1,7 @@
 //! One capture into finished numbers: two passes, the latencies first (they set the bands), then the join.
 use crate::bootstrap::{Compare, Side, compare};
 use crate::capture::costs::Spread;
-use crate::capture::manifest::Outcome as RunOutcome;
+use crate::capture::manifest::{Outcome as RunOutcome, Side as End};
 use crate::capture::{self, Capture, Manifest};
 use crate::compare::{LOSS_LIMIT, SLEPT_MIN};
 use crate::correlate::Totals;
@@ -12,7 +12,7 @@ use crate::stats::{self, is_shown};
 use crate::units::{count, loss, percent};
 use crate::verdict::Judge;
 use crate::words::printable;
-use crate::{compare as poll_event, silent};
+use crate::{compare as poll_event, silent, two_sides};
 use ebpf_probes::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -58,6 +58,9 @@ pub fn report(dir: &Path) -> capture::Result<Report> {
 /// As [`report`].
 pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
     let mut capture = Capture::open(dir)?;
+    if capture.manifest.side == End::Server {
+        return Err(capture::Error::ServerSide { path: dir.to_path_buf() });
+    }
     let mut seen = Latencies::read(&mut capture)?;
     let manifest = capture.manifest.clone();
     let failed = total(manifest.rounds.iter().filter(|round| !round.warmup).map(|round| round.failed)).max(seen.failed);
@@ -91,6 +94,10 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
     };
     let loss_share = loss_share(&manifest, breakdown.as_ref(), totals);
     run_warnings(&manifest, breakdown.as_ref(), slept_share, loss_share, totals, &mut warnings);
+    let (two_sides, two_sides_absent) = match two_sides::of(dir, &manifest) {
+        Ok(found) => (Some(found), None),
+        Err(why) => (None, Some(why)),
+    };
     let report = RunReport {
         path,
         post: Spread::of(&mut seen.post),
@@ -100,6 +107,8 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
         untraced,
         traced,
         breakdown,
+        two_sides,
+        two_sides_absent,
         observer,
         slept_share,
         silent: Vec::new(),

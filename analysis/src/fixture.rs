@@ -1,6 +1,8 @@
 //! Synthetic captures with a known truth, for tests and for trying charts. The event orders are those of real kernels
 //! (6.1: tasklet and inline completion; 6.12: workqueue and nested handler; two guests: interrupt and NAPI); the durations are made up.
-use crate::capture::manifest::{ClockCheck, Device, Host, LossRow, Metric, Outcome, Placement, PlanRow, Round, Run, SCHEMA_VERSION};
+use crate::capture::manifest::{
+    ClockCheck, Device, Host, LossRow, Metric, Outcome, Placement, PlanRow, Round, Run, SCHEMA_VERSION, ServerSide, Side,
+};
 use crate::capture::{self, LogWriter, Manifest, Sample};
 use crate::stats::Rng;
 use ebpf_probes::*;
@@ -353,6 +355,8 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         tool_version: "0.1.0".into(),
         tool_revision: None,
         started_unix_s: 1_700_000_000,
+        side: Side::Client,
+        server_side: ServerSide::Unknown,
         host: Host { kernel: "6.1.0-fixture".into(), cpus: 2, boot_id: "fixture".into(), emulated: true, ..Host::default() },
         device: Device { name: "rxe0".into(), driver: "rdma_rxe".into(), ..Device::default() },
         run: Run {

@@ -18,6 +18,7 @@ pub mod report;
 pub mod silent;
 pub mod stages;
 pub mod stats;
+pub mod two_sides;
 pub mod units;
 pub mod verdict;
 pub mod words;

@@ -212,9 +212,10 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "requester (start not seen)",
-        meaning: "from the post to the packet where the requester's own start is not recorded or it was running already",
+        meaning: "from the post to the packet where the requester's own start is not recorded or it was running already; a running one may \
+                  find the WR before the post enters the kernel, and then the stage begins with the post",
         place: Place::Rxe,
-        between: &[(PostEnter, Xmit), (ReqQueued, Xmit)],
+        between: &[(PostEnter, Xmit), (ReqQueued, Xmit), (PostBegin, Xmit)],
     },
     Stage {
         name: "retransmission",

@@ -35,9 +35,10 @@ pub fn token_file() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Guest a of two: serves whoever shows the token until guest b is done.
+/// Guest a of two: serves whoever shows the token until guest b is done. Beside the usual server one runs as nobody on the next port.
 pub fn serving_guest(token: &Path) -> Result<Guest> {
-    let command = format!("rdmascope serve --bind $SELF --device $DEVICE --token-file {GUEST_TOKEN}");
+    let serve = |bind: &str| format!("rdmascope serve --bind {bind} --device $DEVICE --token-file {GUEST_TOKEN}");
+    let command = format!("su -s /bin/sh nobody -c \"{}\" &\n{}", serve("$SELF:18601"), serve("$SELF"));
     let files = vec![(token.to_path_buf(), GUEST_TOKEN.to_owned())];
     Ok(Guest { programs: programs()?, files, command, is_server: true, ..Guest::default() })
 }

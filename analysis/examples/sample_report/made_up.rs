@@ -246,6 +246,8 @@ pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunRepor
     let untraced = latency(metric, samples(seed, n, base_ns), 0);
     let traced = latency(metric, samples(seed + 1, n, base_ns * 1.06), 0);
     RunReport {
+        two_sides: None,
+        two_sides_absent: Some("made up: no server".into()),
         path: format!("host=guest/run={index:03}-{op}-{mode}"),
         manifest: manifest(index, op, mode, metric, n as u64),
         breakdown: Some(breakdown(seed + 2, n as u64, traced.mean_ns, event)),
@@ -337,6 +339,9 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         tool_version: "0.1.0".into(),
         tool_revision: Some("made-up".into()),
         started_unix_s: 1_700_000_000,
+        side: Default::default(),
+        kernel_threads: Vec::new(),
+        server_side: Default::default(),
         host: Host {
             kernel: "6.1.0-made-up".into(),
             cpu_model: "Made-up CPU".into(),

@@ -27,6 +27,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The server's side alone says nothing about latency.
+    #[error("{} is the server's side of a run: it has no latency of its own. Open the folder above it", path.display())]
+    ServerSide {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The manifest is not what this version can read.
     #[error("manifest {} is not readable: {why}", path.display())]
     Manifest {

@@ -33,6 +33,32 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// Which end of a run a capture tells of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The client: its samples have a latency.
+    #[default]
+    Client,
+    /// The server: its samples say when a message came and when the answer was posted. Lies in the folder `peer` of the client's capture.
+    Server,
+}
+
+/// What came of the server's side of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "why")]
+pub enum ServerSide {
+    /// The capture says nothing about it (an older version, or the recording was cut).
+    #[default]
+    Unknown,
+    /// It lies in the folder `peer`, whole.
+    Present,
+    /// It lies there, but not whole, for this reason.
+    Partial(String),
+    /// It is not there, for this reason.
+    Absent(String),
+}
+
 /// The manifest (`manifest.json`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -44,6 +70,12 @@ pub struct Manifest {
     pub tool_revision: Option<String>,
     /// Wall clock at the start, seconds since 1970 (UTC).
     pub started_unix_s: u64,
+    /// Which end of the run this is.
+    #[serde(default)]
+    pub side: Side,
+    /// What came of the server's own capture (of a client's manifest).
+    #[serde(default)]
+    pub server_side: ServerSide,
     /// The machine.
     pub host: Host,
     /// The RDMA device and its port on this side.
@@ -74,7 +106,7 @@ pub struct Manifest {
     pub outcome: Outcome,
 }
 
-/// The machine that ran the client.
+/// The machine that ran this side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// `uname -r`.
@@ -172,7 +204,7 @@ pub struct Run {
 /// Completion vector, interrupt CPU and waiter CPU, and the identities that the join needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Process id of the client.
+    /// Process id of this side.
     pub tgid: u32,
     /// Thread id of the measured thread (worker 0).
     pub tid: u32,

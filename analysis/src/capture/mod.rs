@@ -28,6 +28,15 @@ pub const SAMPLES_FILE: &str = "samples.parquet";
 /// The sealed events' file name.
 pub const EVENTS_FILE: &str = "events.parquet";
 
+/// The folder of the server's side, within the client's capture.
+pub const PEER_DIR: &str = "peer";
+
+/// The server's side of the capture in `dir`, where there is one.
+pub fn peer_of(dir: &std::path::Path) -> Option<std::path::PathBuf> {
+    let peer = dir.join(PEER_DIR);
+    peer.join(MANIFEST_FILE).is_file().then_some(peer)
+}
+
 /// Name of the folder of one run below the output folder: `host=NAME/run=NNN-op-mode`.
 pub fn run_dir_name(host: &str, index: u32, op: &str, mode: &str) -> std::path::PathBuf {
     let safe: String = host.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') { c } else { '_' }).collect();

@@ -155,7 +155,15 @@ pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, learned:
     if incomplete || is_incomplete(&joined, window, sample, identity, found) {
         joined.flags.set(Flag::Lost);
     }
+    if sent_early(&joined.chain) {
+        joined.chain.clear(Point::PostEnter);
+    }
     joined
+}
+
+/// The request was on its way before rxe's post function was entered.
+fn sent_early(chain: &Chain) -> bool {
+    chain.get(Point::PostEnter).zip(chain.get(Point::Xmit)).is_some_and(|(entered, sent)| sent < entered)
 }
 
 /// The end of the post is a milestone where nothing of the kernel is seen before it, or where the CQE was there before it.

@@ -82,7 +82,7 @@ impl Threads {
         self.forced
     }
 
-    /// How the softirq (or NAPI) thread that did `at` came to run since `since_ns`: the first wake-up after its last work. `None` where
+    /// How the softirq (or NAPI) thread that did `at` came to run since `since_ns`: the first wake-up after its last sleep. `None` where
     /// another thread did it, or where it was running all the time.
     pub fn softirq_entry(&self, window: &Window<'_>, at: usize, since_ns: u64) -> Option<Entry> {
         let pid = window.events[at].header.pid;
@@ -93,7 +93,8 @@ impl Threads {
         for (position, event) in window.before(at).take_while(|(_, event)| event.header.ts_ns >= since_ns) {
             match event.body {
                 Body::SchedWaking(Wake { target_pid, .. }) if target_pid == pid => waking = Some(position),
-                Body::SoftirqEntry(_) | Body::TaskletEntry(_) | Body::NapiPoll(_) | Body::NetPacket(_) if event.header.pid == pid => break,
+                // It fell asleep: what woke it before is over.
+                Body::SchedSwitch(Switch { prev_pid, preempted: 0, .. }) if prev_pid == pid => break,
                 _ => {}
             }
         }

@@ -33,7 +33,7 @@ flags! {
     MultiCqChannel = "MULTI_CQ_CHANNEL",
     /// The event woke more than one thread.
     MultiWaiter = "MULTI_WAITER",
-    /// The completion interrupt brought entries of other CQs too, or more than one of this CQ.
+    /// The completion's interrupt or its event queue served other CQs too, or more than one entry of this CQ.
     IrqShared = "IRQ_SHARED",
     /// The packet (or, with a driver that completes in NAPI, the completion) was taken by a NAPI poll that an earlier interrupt began: no
     /// interrupt of its own.

@@ -24,6 +24,8 @@ pub fn post(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity:
     }
     let Some(sent) = Sent::find(events, sample) else { return };
     chain.set(Point::Xmit, window.ts(sent.last_new));
+    // The requester was running and found the WR in the queue before the doorbell came: R1 is no milestone then (see `sent_early`).
+    joined.flags.set_if(entered.is_some_and(|at| at > sent.last_new), Flag::TaskBusy);
     if let Some(again) = sent.last_again {
         chain.set(Point::Rexmit, window.ts(again));
         joined.flags.set(Flag::Retransmit);
@@ -179,11 +181,12 @@ fn arrival(joined: &mut Joined, window: &Window<'_>, identity: &Identity, rcv: u
             |entry: usize| window.before(cause).take_while(|(at, _)| *at > entry).any(|(_, it)| same(&it.header, &header) && is_net_rx(it));
         if found.entry.is_some_and(served) { Interrupt::default() } else { found }
     } else {
+        // An interrupt within the softirq before (of a busy device, say) is served by this one; one before that began was served by it.
         let mut earlier = window
             .before(cause)
             .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
             .filter(|(_, event)| event.header.cpu == header.cpu)
-            .take_while(|(_, event)| !is_net_rx(event));
+            .take_while(|(_, event)| !matches!(event.body, Body::SoftirqEntry(Softirq { vec: NET_RX, .. })));
         Interrupt { entry: earlier.find(|(_, event)| matches!(event.body, Body::IrqEntry(_))).map(|(at, _)| at), thread: None }
     };
     if let Some(thread) = interrupt.thread {
@@ -194,7 +197,7 @@ fn arrival(joined: &mut Joined, window: &Window<'_>, identity: &Identity, rcv: u
     match interrupt.entry {
         Some(at) => {
             joined.chain.set(Point::Irq, window.ts(at));
-            let elsewhere = !in_irq_thread && !same(&window.events[at].header, &window.events[softirq].header);
+            let elsewhere = !in_irq_thread && softirq != rcv && !same(&window.events[at].header, &window.events[softirq].header);
             joined.flags.set_if(put_off || elsewhere, Flag::BhDeferred);
         }
         None => {

@@ -101,12 +101,8 @@ impl Path<'_, '_> {
         let Body::CompHandler(CompHandler { cq, .. }) = self.event(self.handler).body else { return false };
         let mine = self.learned.driver_cq(cq);
         let callback = self.callback(cq, mine);
-        let entry = callback.and_then(|at| self.learned.callback(self.window.id(at)));
-        let request = match entry {
-            Some(callback) => callback.request,
-            // The callback was not recorded: the request for it is still open.
-            None => mine.and_then(|mine| self.learned.waiting(mine)).filter(|call| call.ts_ns <= self.window.ts(self.handler)),
-        };
+        let entry = self.learned.callback(self.window.id(callback.unwrap_or(self.handler)));
+        let request = entry.and_then(|callback| callback.request);
         if callback.is_none() && request.is_none_or(|call| call.ts_ns < self.begin_ns) {
             joined.flags.set(Flag::NotIrq);
             return false;

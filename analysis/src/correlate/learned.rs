@@ -47,14 +47,14 @@ impl Learned {
             Body::DriverComp(DriverCq { driver_cq, .. }) => {
                 bound(&mut self.open);
                 self.open.insert(context, driver_cq);
-                if self.callbacks.len() == KEPT_MAX {
-                    self.callbacks.pop_front();
-                }
-                self.callbacks.push_back(Callback { id, driver_cq, request: self.requests.remove(&driver_cq) });
+                let request = self.requests.remove(&driver_cq);
+                self.remember(Callback { id, driver_cq, request });
             }
             Body::CompHandler(CompHandler { cq, .. }) => {
-                if let Some(driver_cq) = self.open.remove(&context) {
-                    self.vote(cq, driver_cq);
+                match self.open.remove(&context) {
+                    Some(driver_cq) => self.vote(cq, driver_cq),
+                    // No callback was recorded: a request that waited for it is answered all the same.
+                    None => self.answer(id, cq),
                 }
             }
             _ => {}
@@ -66,11 +66,26 @@ impl Learned {
         let (known, votes) = self.pairs.entry(cq).or_insert((driver_cq, 0));
         if *known == driver_cq {
             *votes = votes.saturating_add(1).min(1000);
-        } else if *votes <= 1 {
+        } else if *votes == 0 {
             (*known, *votes) = (driver_cq, 1);
         } else {
             *votes -= 1;
         }
+    }
+
+    fn answer(&mut self, id: u64, cq: u64) {
+        if let Some(driver_cq) = self.driver_cq(cq)
+            && let Some(request) = self.requests.remove(&driver_cq)
+        {
+            self.remember(Callback { id, driver_cq, request: Some(request) });
+        }
+    }
+
+    fn remember(&mut self, callback: Callback) {
+        if self.callbacks.len() == KEPT_MAX {
+            self.callbacks.pop_front();
+        }
+        self.callbacks.push_back(callback);
     }
 
     /// The driver's object of an `ib_cq`.
@@ -78,15 +93,10 @@ impl Learned {
         self.pairs.get(&cq).map(|(driver_cq, _)| *driver_cq)
     }
 
-    /// The callback with this number.
+    /// The callback with this number; where the callback was not recorded, the handler with this number that answered a request.
     pub fn callback(&self, id: u64) -> Option<Callback> {
         let at = self.callbacks.partition_point(|callback| callback.id < id);
         self.callbacks.get(at).copied().filter(|callback| callback.id == id)
-    }
-
-    /// The request that a CQ still waits with: its callback has not run, or was not recorded.
-    pub fn waiting(&self, driver_cq: u64) -> Option<Call> {
-        self.requests.get(&driver_cq).copied()
     }
 
     /// Forgets the callbacks before this number.
@@ -159,8 +169,13 @@ mod tests {
         }
         assert_eq!(learned.callback(3).and_then(|it| it.request).map(|it| it.id), Some(0));
         assert_eq!(learned.callback(5).and_then(|it| it.request).map(|it| it.id), Some(2));
-        assert_eq!(learned.waiting(10).map(|it| it.id), Some(4));
-        assert_eq!((learned.callback(4), learned.waiting(11)), (None, None));
+        assert_eq!(learned.callback(4), None);
+        // A callback that was not recorded: the handler answers for it.
+        learned.observe(6, &event(1, 0, handler(20)));
+        learned.observe(7, &event(1, 0, enqueue(11)));
+        learned.observe(8, &event(1, 0, handler(20)));
+        assert_eq!(learned.driver_cq(20), Some(11));
+        assert_eq!(learned.callback(8).and_then(|it| it.request).map(|it| it.id), Some(7));
         learned.forget_before(4);
         assert_eq!(learned.callback(3), None);
     }

@@ -141,7 +141,9 @@ fn sharing(joined: &mut Joined, window: &Window<'_>, identity: &Identity, handle
 
 /// What took the CPU from the measured thread after the CQE was there (or, while polling, in the whole sample).
 pub fn interference(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) {
-    let from_ns = joined.chain.get(Point::SwitchIn).or(cqe.map(|at| window.ts(at))).unwrap_or(sample.post_end_ns);
+    // A sleep is no loss of the CPU: where its end is not known, only what comes after the read counts.
+    let otherwise = || if joined.slept { sample.wait_end_ns } else { cqe.map_or(sample.post_end_ns, |at| window.ts(at)) };
+    let from_ns = joined.chain.get(Point::SwitchIn).unwrap_or_else(otherwise);
     let mut cpu = None;
     for (at, event) in window.events.iter().enumerate().filter(|(_, event)| event.header.ts_ns <= sample.done_ns) {
         let time = event.header.ts_ns;

@@ -75,9 +75,10 @@ pub fn probed_style(mode: &str) -> LineStyle {
 }
 
 /// Colours of the stages in path order. Neighbours differ in lightness.
-const STAGES: [(&str, Rgb); 34] = [
+const STAGES: [(&str, Rgb); 38] = [
     ("post", (0x33, 0x22, 0x88)),
     ("send queue full", (0xbb, 0xbb, 0xbb)),
+    ("post, device + network", (0xa8, 0xa8, 0x55)),
     ("device + network", (0x99, 0x99, 0x33)),
     ("device, network and detection", (0x80, 0x80, 0xb0)),
     ("requester queue", (0x88, 0xcc, 0xee)),
@@ -88,6 +89,9 @@ const STAGES: [(&str, Rgb); 34] = [
     ("tx stack", (0xdd, 0xcc, 0x77)),
     ("wire + peer", (0x7a, 0x7a, 0x2a)),
     ("rx interrupt", (0x66, 0x99, 0xaa)),
+    ("irq thread wake-up", (0x3b, 0x75, 0xaf)),
+    ("irq thread", (0xb0, 0xc4, 0xde)),
+    ("softirq thread wake-up", (0xd0, 0x8a, 0x2e)),
     ("rx softirq", (0x9a, 0xe0, 0xd0)),
     ("task queue", (0xd5, 0x5e, 0x00)),
     ("task workqueue", (0xaa, 0x33, 0x77)),

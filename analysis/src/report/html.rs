@@ -1,7 +1,7 @@
 //! The report as one self-contained HTML page: tables, inline SVG and inline CSS, no script and nothing loaded from elsewhere.
 //! Beside it lie the same charts as files (`charts/*.svg`, `charts/*.png`) and the numbers (`report.json`).
 //!
-//! Order: warnings, summary, poll against event, each operation, costs of poll and post, observer, silent hooks, losses, placement, environment, how to read it.
+//! Order: warnings, summary, poll against event, each operation, both sides, costs of poll and post, observer, silent hooks, losses, placement, environment, how to read it.
 
 mod charts;
 mod context;
@@ -9,6 +9,7 @@ mod costs;
 mod groups;
 mod markup;
 mod operation;
+mod sides;
 mod summary;
 mod warnings;
 
@@ -70,6 +71,7 @@ fn page(report: &Report, pictures: &mut Pictures) -> Result<String, ReportError>
     for group in &groups {
         operation::section(&mut out, report, group, pictures)?;
     }
+    sides::section(&mut out, report);
     costs::section(&mut out, report);
     context::observer(&mut out, report);
     context::silent(&mut out, report);
@@ -88,7 +90,7 @@ fn contents(out: &mut String, groups: &[groups::Group<'_>]) {
         let _ = writeln!(out, "<li><a href=\"#{}\">{}</a></li>", group.anchor, markup::esc(&group.name()));
     }
     out.push_str(
-        "<li><a href=\"#costs\">What a poll and a post cost</a></li>\n<li><a href=\"#observer\">Cost of the probes</a></li>\n<li><a href=\"#silent\">Silent hooks</a></li>\n<li><a href=\"#plan\">Probe plan</a></li>\n\
+        "<li><a href=\"#sides\">Both sides</a></li>\n<li><a href=\"#costs\">What a poll and a post cost</a></li>\n<li><a href=\"#observer\">Cost of the probes</a></li>\n<li><a href=\"#silent\">Silent hooks</a></li>\n<li><a href=\"#plan\">Probe plan</a></li>\n\
          <li><a href=\"#losses\">Losses</a></li>\n<li><a href=\"#placement\">Placement</a></li>\n<li><a href=\"#environment\">Environment</a></li>\n\
          <li><a href=\"#reading\">How to read it</a></li>\n</ul></nav>\n",
     );

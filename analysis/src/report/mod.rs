@@ -5,6 +5,7 @@ pub mod html;
 pub mod json;
 mod overlay;
 mod runs;
+mod sides;
 pub mod text;
 
 use crate::analyse;

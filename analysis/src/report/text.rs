@@ -1,5 +1,5 @@
 //! The report in the terminal: warnings, one line per operation and mode, the stages of event mode, the comparisons.
-use super::runs;
+use super::{runs, sides};
 use crate::analyse::headline;
 use crate::model::{Latency, Report, RunReport};
 use crate::units::{count, ns, percent};
@@ -72,6 +72,7 @@ pub fn render(report: &Report, full: bool, color: bool) -> String {
             runs::interference(&mut text, breakdown, style);
             text.push('\n');
         }
+        sides::section(&mut text, run, style, full);
     }
     if full && !report.runs.is_empty() {
         runs::cost_sentences(&mut text, style);

@@ -6,8 +6,8 @@ use ebpf_probes::{Kind, Program, RxeXmit};
 
 use super::globals::*;
 use super::hit::Hit;
-use super::{argument, field};
 use super::rxe::{qpn_of, wanted};
+use super::{argument, field};
 
 /// RC answers (READ response, ACK, ATOMIC ACK): their packets have no work request.
 const RC_ANSWERS: core::ops::RangeInclusive<u8> = 0x0d..=0x12;

@@ -38,7 +38,8 @@ impl Traffic {
     /// Connects two queue pairs for the operation.
     pub fn open(params: &Params) -> anyhow::Result<Traffic> {
         let exe = std::env::current_exe()?;
-        let mut child = Command::new(exe).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("starting the server")?;
+        let mut child =
+            Command::new(exe).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("starting the server")?;
         let mut to = child.stdin.take().context("a piped input")?;
         let mut from = BufReader::new(child.stdout.take().context("a piped output")?).lines();
         let params = with_gid(params)?;
@@ -82,7 +83,9 @@ impl Drop for Traffic {
 pub fn serve() -> anyhow::Result<()> {
     let mut from = std::io::stdin().lines();
     let mut to = std::io::stdout();
-    let Ask::Open { params, peer } = serde_json::from_str(&from.next().context("nobody asked")??)? else { bail!("a round without a connection") };
+    let Ask::Open { params, peer } = serde_json::from_str(&from.next().context("nobody asked")??)? else {
+        bail!("a round without a connection")
+    };
     let mut endpoint = Endpoint::create(&Device::open(Some(DEVICE))?, &params, Role::Server)?;
     endpoint.connect(&peer)?;
     say(&mut to, &Answer::Opened(endpoint.local()))?;

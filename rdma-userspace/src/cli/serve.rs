@@ -4,6 +4,7 @@ use crate::control::DEFAULT_PORT;
 use crate::control::limits::Limits;
 use crate::control::message::ServerFacts;
 use crate::control::server::{ServerConfig, serve};
+use crate::control::side::{Allowed, KEPT_DEFAULT_BYTES};
 use crate::control::token::Token;
 use crate::session::{Announcement, SessionError, allowed_cpus, open_device};
 use crate::system::Root;
@@ -22,7 +23,9 @@ const ANNOUNCED_DEADLINE: Duration = Duration::from_secs(30);
 The server does nothing for a client that does not show its token. Without
 --token-file a new one is made at each start and printed once. It listens on
 the loopback address unless told otherwise: for clients on another host give
-the address of the interface by which they reach this one. Ctrl-C ends it.")]
+the address of the interface by which they reach this one. Ctrl-C ends it.
+Started as root (or with CAP_BPF and CAP_PERFMON) it can show clients its own
+kernel stages too; without, it serves all the same and says so.")]
 pub struct Args {
     /// Address to listen on (TCP, for the control connection), with :PORT where it is not 18600.
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = parse_bind)]
@@ -47,6 +50,14 @@ pub struct Args {
     /// Memory that a client may ask for, in MiB.
     #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
     max_memory: u64,
+
+    /// Attach no kernel probes here, whatever a client asks for: its report then has no kernel stages of this side.
+    #[arg(long)]
+    no_probes: bool,
+
+    /// What is kept of a client's runs until it fetches this side's capture, in MiB. What comes after that is left out, and the client is told.
+    #[arg(long, default_value_t = KEPT_DEFAULT_BYTES >> 20, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    max_capture: u64,
 
     /// Announce address and token as JSON on standard output (how --loopback starts its server).
     #[arg(long, hide = true)]
@@ -117,6 +128,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         bind: args.bind,
         token,
         limits: Limits { memory_bytes: args.max_memory.saturating_mul(1 << 20), ..Limits::default() },
+        allowed: Allowed { probes: !args.no_probes, bytes: args.max_capture.saturating_mul(1 << 20) },
         once: args.once,
         client_within: args.announce.then_some(ANNOUNCED_DEADLINE),
     };

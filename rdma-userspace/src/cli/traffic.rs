@@ -57,6 +57,15 @@ pub struct Traffic {
     #[arg(long, default_value = "std")]
     level: Level,
 
+    /// Do not fetch the server's side of the runs (its samples and its kernel events), and attach no probes there.
+    #[arg(long)]
+    no_peer_capture: bool,
+
+    /// Size of the ring between the probes and this program, in bytes; a power of two is taken. Records that find no room are lost and
+    /// counted (exit code 3 when they cost more samples than the limit).
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4096..=1 << 30))]
+    ring_bytes: u32,
+
     /// Completion mode of the server. Default: the same as the client's.
     #[arg(long, value_name = "MODE")]
     server_mode: Option<Mode>,
@@ -154,6 +163,8 @@ impl Traffic {
             size_bytes: self.size,
             samples: self.samples,
             level: self.level,
+            ring_bytes: self.ring_bytes,
+            peer_capture: !self.no_peer_capture,
             cpu: self.cpu,
             server_cpu: self.server_cpu,
             comp_vector: self.comp_vector,
@@ -185,7 +196,9 @@ fn new_folder(out: &Path) -> Result<bool, UsageError> {
 }
 
 fn seal_all(out: &Path) {
-    for capture in analysis::capture::find(out).unwrap_or_default() {
+    let captures = analysis::capture::find(out).unwrap_or_default();
+    let peers: Vec<PathBuf> = captures.iter().filter_map(|capture| analysis::capture::peer_of(capture)).collect();
+    for capture in captures.into_iter().chain(peers) {
         if let Err(error) = analysis::capture::seal(&capture) {
             complain(&format!("{} stays an open log: {}", capture.display(), chain(&error)));
         }

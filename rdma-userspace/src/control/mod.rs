@@ -1,6 +1,7 @@
 //! The control plane: how client and server agree over TCP. It carries no data while a round is measured.
 //!
-//! [`frame`] moves messages, [`message`] says what they are, [`token`] and [`door`] keep strangers out, [`limits`] keeps a client within bounds.
+//! [`frame`] moves messages, [`message`] says what they are, [`token`] and [`door`] keep strangers out, [`limits`] keeps a client within bounds,
+//! [`side`] keeps what a server records of its own.
 
 pub mod connection;
 pub mod door;
@@ -8,18 +9,22 @@ pub mod frame;
 pub mod limits;
 pub mod message;
 pub mod server;
+pub mod side;
 pub mod token;
 
 use std::time::Duration;
 
 /// Version of the control protocol; both sides must speak the same one.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Where a server listens when nobody says otherwise.
 pub const DEFAULT_PORT: u16 = 18_600;
 
 /// How long one side waits for the other's answer to a control message.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(20);
+
+/// How long the client waits while the server loads its probes, attaches or drops them: a slow machine takes its time.
+pub const PROBES_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long a server waits for a newcomer to show its token.
 pub const HELLO_DEADLINE: Duration = Duration::from_secs(5);
@@ -91,6 +96,9 @@ pub enum ControlError {
     /// A newcomer was refused by this server.
     #[error("refused: {0}")]
     Stranger(String),
+    /// The server's side of a run came back wrong.
+    #[error("the server's side of the run cannot be used: {0}")]
+    Side(String),
     /// A token file that cannot be used.
     #[error("the token of {path} cannot be used: {why}")]
     Token {

@@ -2,7 +2,8 @@
 use super::connection::Connection;
 use super::door::Door;
 use super::limits::{Limits, Usage};
-use super::message::{Reply, Request, ServerFacts};
+use super::message::{Keep, Reply, Request, ServerFacts};
+use super::side::{Allowed, End, Keeper};
 use super::token::Token;
 use super::{ControlError, HELLO_DEADLINE};
 use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, RunnerError, Worker, WorkerConfig};
@@ -36,6 +37,8 @@ pub struct ServerConfig {
     pub token: Token,
     /// What a client may ask for.
     pub limits: Limits,
+    /// What a client may have recorded here.
+    pub allowed: Allowed,
     /// End after the first client.
     pub once: bool,
     /// End when no client comes for so long: nobody is left who knows the token of a server that a program started.
@@ -68,7 +71,7 @@ pub async fn serve(
         };
         log(&format!("{peer} connected"));
         let outcome = tokio::select! {
-            outcome = serve_client(connection, &device, &facts, &config.limits) => outcome,
+            outcome = serve_client(connection, &device, &facts, &config) => outcome,
             () = refuse_others(&mut door, &log) => Ok(()),
         };
         match &outcome {
@@ -90,9 +93,15 @@ async fn refuse_others(door: &mut Door, log: &impl Fn(&str)) {
     }
 }
 
-async fn serve_client(mut peer: Connection<Request>, device: &Device, facts: &ServerFacts, limits: &Limits) -> Result<(), ControlError> {
+async fn serve_client(
+    mut peer: Connection<Request>,
+    device: &Device,
+    facts: &ServerFacts,
+    config: &ServerConfig,
+) -> Result<(), ControlError> {
     peer.send(&Reply::Welcome(facts.clone()), HELLO_DEADLINE).await?;
-    let mut client = Client { device, limits, runs: BTreeMap::new(), usage: Usage::default(), round: None };
+    let keeper = Keeper::new(config.allowed);
+    let mut client = Client { device, limits: &config.limits, runs: BTreeMap::new(), usage: Usage::default(), round: None, keeper };
     let outcome = client.converse(&mut peer).await;
     client.close_all().await;
     if let Err(error) = &outcome
@@ -114,6 +123,8 @@ struct ServedRun {
 /// A round that this side is in: the run's number, how to end it, and its result once there is one.
 struct PendingRound {
     run: u32,
+    index: u32,
+    keep: Keep,
     abort: Arc<AtomicBool>,
     result: JoinHandle<RoundOutcome>,
 }
@@ -124,6 +135,7 @@ struct Client<'a> {
     runs: BTreeMap<u32, ServedRun>,
     usage: Usage,
     round: Option<PendingRound>,
+    keeper: Keeper,
 }
 
 impl Client<'_> {
@@ -135,7 +147,12 @@ impl Client<'_> {
             };
             let reply = match request {
                 Request::Open { run, params, cpu, client } => self.open(run, *params, cpu, client).await?,
-                Request::Round { run, index, samples } => self.start_round(run, index, samples)?,
+                Request::Round { run, index, samples, keep } => self.start_round(run, index, samples, keep)?,
+                Request::Observe { level } => self.between_rounds()?.observe(&level)?,
+                Request::Probes { traced } => self.between_rounds()?.set(traced)?,
+                Request::Side { run } => Reply::Side(Box::new(self.between_rounds()?.side(run)?)),
+                Request::SideRound { run, at } => Reply::SideRound(Box::new(self.between_rounds()?.side_round(run, at)?)),
+                Request::Fetch { run, at, from } => Reply::Part { bytes: self.between_rounds()?.part(run, at, from)? },
                 Request::Collect { run } => self.collect(run).await?,
                 Request::Close { run } => {
                     self.close(run).await?;
@@ -159,17 +176,27 @@ impl Client<'_> {
             let mut endpoint = Endpoint::create(&device, &params, Role::Server)?;
             let local = endpoint.local();
             endpoint.connect(&client)?;
+            let end = End::of(&endpoint, &device, &client, cpu);
             let worker = Worker::spawn(endpoint, WorkerConfig { cpu, priority: None })?;
-            Ok::<_, RunnerError>((worker, local))
+            Ok::<_, RunnerError>((worker, local, end))
         });
-        let (worker, local) = joined(made.await)?.map_err(|error| ControlError::Request(chain(&error)))?;
+        let (worker, local, end) = joined(made.await)?.map_err(|error| ControlError::Request(chain(&error)))?;
         let tid = worker.tid();
+        self.keeper.open(run, end, tid)?;
         self.usage.add(bytes);
         self.runs.insert(run, ServedRun { worker, bytes, answers });
         Ok(Reply::Opened { server: local, tid })
     }
 
-    fn start_round(&mut self, run: u32, index: u32, samples: u64) -> Result<Reply, ControlError> {
+    /// What is kept, which nobody looks at or changes while a round runs.
+    fn between_rounds(&mut self) -> Result<&mut Keeper, ControlError> {
+        match &self.round {
+            None => Ok(&mut self.keeper),
+            Some(round) => Err(ControlError::Request(format!("round {} of run {} was not collected yet", round.index, round.run))),
+        }
+    }
+
+    fn start_round(&mut self, run: u32, index: u32, samples: u64, keep: Keep) -> Result<Reply, ControlError> {
         if self.round.is_some() {
             return Err(ControlError::Request("the last round was not collected yet".to_owned()));
         }
@@ -178,7 +205,7 @@ impl Client<'_> {
         let record = served.answers && samples <= KEPT_SAMPLES_MAX;
         let spec = RoundSpec { index, samples, record, max_time: Duration::MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&abort) };
         let result = tokio::spawn(served.worker.round(spec).done());
-        self.round = Some(PendingRound { run, abort, result });
+        self.round = Some(PendingRound { run, index, keep, abort, result });
         Ok(Reply::RoundStarted)
     }
 
@@ -188,7 +215,9 @@ impl Client<'_> {
                 // The client is done, perhaps before its count: nothing more will come.
                 round.abort.store(true, Ordering::Relaxed);
                 let result = joined(round.result.await)?.map_err(|failure| ControlError::Request(chain(&failure.error)))?;
-                Ok(Reply::RoundDone { stats: result.stats, residency: residency(&result.samples) })
+                let reply = Reply::RoundDone { stats: result.stats, residency: residency(&result.samples) };
+                self.keeper.round(run, round.index, round.keep, result.samples, result.stats)?;
+                Ok(reply)
             }
             _ => Err(ControlError::Request(format!("run {run} has no round to collect"))),
         }
@@ -197,6 +226,7 @@ impl Client<'_> {
     async fn close(&mut self, run: u32) -> Result<(), ControlError> {
         let served = self.runs.remove(&run).ok_or_else(|| not_open(run))?;
         self.usage.remove(served.bytes);
+        self.keeper.close(run);
         stop(served).await
     }
 

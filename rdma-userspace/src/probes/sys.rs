@@ -8,6 +8,7 @@ use aya_obj::generated::bpf_insn;
 const MAP_CREATE: libc::c_long = 0;
 const MAP_UPDATE_ELEM: libc::c_long = 2;
 const PROG_LOAD: libc::c_long = 5;
+const PROG_TEST_RUN: libc::c_long = 10;
 const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
 const BTF_GET_FD_BY_ID: libc::c_long = 19;
@@ -62,7 +63,8 @@ fn fd(of: BorrowedFd<'_>) -> u32 {
 
 /// A frozen map of one element that programs can only read: constants for the verifier.
 pub(super) fn constants(content: &[u8]) -> io::Result<OwnedFd> {
-    let map = Attr::default().u32(0, MAP_TYPE_ARRAY).u32(4, 4).u32(8, content.len() as u32).u32(12, 1).u32(16, RDONLY_PROG).fd(MAP_CREATE)?;
+    let map =
+        Attr::default().u32(0, MAP_TYPE_ARRAY).u32(4, 4).u32(8, content.len() as u32).u32(12, 1).u32(16, RDONLY_PROG).fd(MAP_CREATE)?;
     let key = 0_u32;
     Attr::default()
         .u32(0, fd(map.as_fd()))
@@ -129,6 +131,13 @@ pub(super) fn attach_tracing(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Attr::default().u32(8, fd(program)).fd(RAW_TRACEPOINT_OPEN)
 }
 
+/// Runs a raw tracepoint's program once, with one argument (`BPF_PROG_TEST_RUN`).
+pub(super) fn run_once(program: BorrowedFd<'_>, argument: u64) -> io::Result<()> {
+    let context = [argument];
+    let mut attr = Attr::default().u32(0, fd(program)).u32(40, size_of_val(&context) as u32).u64(48, context.as_ptr() as u64);
+    attr.call(PROG_TEST_RUN).map(|_| ())
+}
+
 /// The BTF object of a loaded module.
 pub(super) fn module_btf(module: &str) -> io::Result<OwnedFd> {
     let mut id = 0;
@@ -147,7 +156,11 @@ pub(super) fn module_btf(module: &str) -> io::Result<OwnedFd> {
         let mut info = [0_u64; 4];
         info[2] = name.as_mut_ptr() as u64;
         info[3] = name.len() as u64;
-        let asked = Attr::default().u32(0, fd(btf.as_fd())).u32(4, size_of_val(&info) as u32).u64(8, info.as_mut_ptr() as u64).call(OBJ_GET_INFO_BY_FD);
+        let asked = Attr::default()
+            .u32(0, fd(btf.as_fd()))
+            .u32(4, size_of_val(&info) as u32)
+            .u64(8, info.as_mut_ptr() as u64)
+            .call(OBJ_GET_INFO_BY_FD);
         if asked.is_ok() && name.split(|byte| *byte == 0).next() == Some(module.as_bytes()) {
             return Ok(btf);
         }

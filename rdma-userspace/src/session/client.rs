@@ -1,21 +1,22 @@
 //! The client's way through a session: agree, open the runs of an operation, warm up, interleave the rounds, record, close.
 use super::costs::{self, CostRun};
-use super::observer::{Harvest, Observer};
 use super::peer::Peer;
 use super::placement::{self, Cpus};
 use super::progress::Progress;
 use super::recording::Recording;
 use super::schedule::{self, Rounds};
-use super::{Options, SessionError, facts, threads};
+use super::side::{Fetch, Wish};
+use super::{Options, SessionError, facts};
+use crate::probes::{Harvest, Level, Observer};
 use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
     Worker, WorkerConfig,
 };
 use crate::system::stat::{machine_busy_ns, machine_steal_ns};
-use crate::system::{self, Root};
+use crate::system::threads;
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
-use analysis::capture::manifest::{KernelThread, Outcome, Round};
+use analysis::capture::manifest::{KernelThread, Outcome, Round, ServerSide};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,12 +46,38 @@ pub async fn run(options: Options) -> Result<(), SessionError> {
     let combinations = combinations(&options, &mut progress)?;
     let device = facts::open_device(options.device.as_deref(), options.port)?;
     let mut peer = Peer::reach(&options.target, device.name(), options.port, options.connect_timeout).await?;
-    let outcome = match Session::new(options, device, &peer, &mut progress) {
+    let answers = combinations.iter().any(|(op, _)| op.server_answers());
+    let outcome = match begin(options, device, answers, &mut peer, &mut progress).await {
         Ok(mut session) => session.all(&combinations, &mut peer, &mut progress).await,
         Err(error) => Err(error),
     };
     peer.leave(outcome.as_ref().err()).await;
     outcome
+}
+
+/// Sets the session up. Both sides load their probes at the same time, where both have a kernel of their own.
+async fn begin(options: Options, device: Device, answers: bool, peer: &mut Peer, progress: &mut Progress) -> Result<Session, SessionError> {
+    let mut wish = Wish { wanted: options.peer_capture && answers, ..Wish::default() };
+    let same_kernel = crate::system::host::host().boot_id == peer.facts.boot_id;
+    let ask = wish.wanted && options.level != Level::None && !same_kernel;
+    if ask {
+        peer.observe(options.level).await?;
+    }
+    let mut session = Session::new(options, device, peer, progress)?;
+    if ask {
+        let (why_not, summary) = peer.observing().await?;
+        progress.say("server's probes", &summary);
+        wish.probes = why_not.is_none() && session.observer.can_trace();
+        wish.note = match why_not {
+            Some(why) => Some(format!("no probes on the server: {why}; its kernel stages are absent")),
+            None if !wish.probes => Some("the server attached no probes, since the client has none and made no traced round".to_owned()),
+            None => None,
+        };
+    } else if wish.wanted && same_kernel {
+        wish.note = Some("the server shares the client's kernel and attached no second set of probes".to_owned());
+    }
+    session.side = wish;
+    Ok(session)
 }
 
 /// Which operation runs in which modes. What an operation cannot do is refused when it was asked for alone, and skipped by name otherwise.
@@ -115,6 +142,7 @@ struct Session {
     observer: Observer,
     /// Kernel threads in the path whose scheduling is recorded.
     threads: Vec<KernelThread>,
+    side: Wish,
     abort: Arc<AtomicBool>,
     interrupted: Arc<Notify>,
     stopped: Arc<AtomicBool>,
@@ -129,11 +157,11 @@ impl Session {
         progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
         let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
         progress.say("agree", &cpus.to_string());
-        let mut observer = Observer::new(options.level);
+        let mut observer = Observer::with_ring(options.level, options.ring_bytes);
         progress.say("probes", &observer.summary());
-        let root = Root::live();
-        let threads = system::device::device(&root, device.name()).map(|found| threads::in_path(&root, &found, &cpus, same_kernel));
-        let threads = observer.track_kernel_threads(threads.unwrap_or_default())?;
+        let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
+        let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();
+        let threads = observer.track_kernel_threads(threads::in_path(device.name(), &pinned))?;
         let (interrupted, stopped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (notify, flag) = (Arc::clone(&interrupted), Arc::clone(&stopped));
         tokio::spawn(async move {
@@ -143,7 +171,7 @@ impl Session {
             }
         });
         let abort = Arc::new(AtomicBool::new(false));
-        Ok(Session { options, device, gids, cpus, observer, threads, abort, interrupted, stopped, next_run: 0 })
+        Ok(Session { options, device, gids, cpus, observer, threads, side: Wish::default(), abort, interrupted, stopped, next_run: 0 })
     }
 
     async fn all(&mut self, combinations: &[(OpKind, Vec<Mode>)], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
@@ -152,7 +180,7 @@ impl Session {
             progress.step("operation", &op.to_string(), done as u64 + 1, total);
             let mut runs = Vec::new();
             let outcome = self.operation(*op, modes, &mut runs, peer, progress).await;
-            self.close(runs, peer, &outcome).await;
+            self.close(runs, peer, &outcome, progress).await;
             outcome?;
         }
         progress.say("done", &format!("{} runs recorded", self.next_run));
@@ -178,11 +206,18 @@ impl Session {
         }
         let slowest = runs.iter().map(|run| run.sample).max().unwrap_or_default();
         let rounds = schedule::spread(self.options.samples, slowest);
-        self.rounds(rounds, runs, peer, progress).await
+        self.rounds(op, rounds, runs, peer, progress).await
     }
 
     /// The rounds as planned, and some more for runs whose rounds were cut before their count, as happens on a busy machine.
-    async fn rounds(&mut self, rounds: Rounds, runs: &mut [OpenRun], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
+    async fn rounds(
+        &mut self,
+        op: OpKind,
+        rounds: Rounds,
+        runs: &mut [OpenRun],
+        peer: &mut Peer,
+        progress: &mut Progress,
+    ) -> Result<(), SessionError> {
         let planned = schedule::steps(rounds.count, self.observer.can_trace());
         let more = schedule::steps(rounds.count.saturating_mul(MORE_ROUNDS), self.observer.can_trace());
         let total = (planned.len() * runs.len()) as u64;
@@ -194,7 +229,7 @@ impl Session {
             if order.is_empty() {
                 continue;
             }
-            let changed = self.observer.set(step.traced)?;
+            let changed = self.set_probes(step.traced, op, peer).await?;
             if step.reversed {
                 order.reverse();
             }
@@ -210,8 +245,19 @@ impl Session {
                 self.round(run, rounds.samples_each, kind, peer).await?;
             }
         }
-        self.observer.set(false)?;
+        self.set_probes(false, op, peer).await?;
         Ok(())
+    }
+
+    /// Probes on or off, on both sides where the server's follow. Nothing goes on before both have done it.
+    async fn set_probes(&mut self, traced: bool, op: OpKind, peer: &mut Peer) -> Result<bool, SessionError> {
+        let both = self.side.follows(op);
+        if both {
+            peer.set_probes(traced).await?;
+        }
+        let here = self.observer.set(traced)?;
+        let there = if both { peer.probes_set().await? } else { false };
+        Ok(here || there)
     }
 
     async fn open(&mut self, op: OpKind, mode: Mode, peer: &mut Peer) -> Result<OpenRun, SessionError> {
@@ -278,7 +324,7 @@ impl Session {
             return Err(SessionError::Interrupted);
         }
         let index = run.recording.next_round();
-        peer.start_round(run.index, index, samples).await?;
+        peer.start_round(run.index, index, samples, self.side.keep(run.op, kind.traced, kind.warmup)).await?;
         let (busy_before, steal_before) = (machine_busy_ns(), machine_steal_ns());
         let outcome = self.measured(run, index, samples, peer).await;
         let busy_ns = busy_before.zip(machine_busy_ns()).map(|(before, after)| after.saturating_sub(before));
@@ -330,7 +376,7 @@ impl Session {
         }
     }
 
-    async fn close(&mut self, runs: Vec<OpenRun>, peer: &mut Peer, outcome: &Result<(), SessionError>) {
+    async fn close(&mut self, runs: Vec<OpenRun>, peer: &mut Peer, outcome: &Result<(), SessionError>, progress: &mut Progress) {
         let _ = self.observer.set(false);
         let state = match outcome {
             Ok(()) => Outcome::Complete,
@@ -342,6 +388,13 @@ impl Session {
         for mut run in runs {
             self.observer.untrack(run.worker.tid(), run.qpn);
             run.recording.refresh_plan(&plan);
+            run.recording.manifest.server_side = match outcome {
+                Ok(()) => {
+                    let fetch = Fetch { run: run.index, op: run.op, peer, progress, stopped: &self.stopped };
+                    fetch.into(&run.recording.dir(), &run.recording.manifest, &self.side).await
+                }
+                Err(_) => ServerSide::Absent("the run ended early, before the server's side was fetched".to_owned()),
+            };
             let (worker, index) = (run.worker, run.index);
             let _ = tokio::task::spawn_blocking(move || drop(worker.stop())).await;
             if outcome.is_ok() {

@@ -1,6 +1,7 @@
 //! The costs of polling within a session: once per run, after its warm-up and before its rounds, while no probe is attached.
 use super::SessionError;
 use super::peer::Peer;
+use crate::control::message::Keep;
 use crate::runner::{CostSpec, Mode, OpKind, RunnerError, Worker, costs_need_server};
 use analysis::capture::costs::PollCosts;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub(super) async fn measure(
     abort.store(false, Ordering::Relaxed);
     let with_server = costs_need_server(run.op, run.mode);
     if with_server {
-        peer.start_round(run.index, run.round, OPERATIONS).await?;
+        peer.start_round(run.index, run.round, OPERATIONS, Keep::Nothing).await?;
     }
     let spec = CostSpec {
         blocks: BLOCKS,

@@ -85,6 +85,8 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+        side: format::Side::Client,
+        server_side: format::ServerSide::Unknown,
         host,
         device: format::Device {
             name: device.name().to_owned(),

@@ -1,19 +1,19 @@
 //! One session: what one invocation of `run` or `compare` does.
 //!
 //! [`client`] goes through the operations; [`peer`] is the server as the client sees it; [`schedule`] orders the rounds;
-//! [`observer`] holds the probes; [`costs`] measures what polling costs; [`recording`] writes the captures; [`facts`] and [`placement`] fill their manifests; [`progress`] tells how far it is; [`threads`] finds the kernel threads in the path.
+//! [`side`] fetches the server's part; [`costs`] measures what polling costs; [`recording`] writes the captures; [`facts`] and [`placement`] fill their
+//! manifests; [`progress`] tells how far it is.
 
 mod client;
 mod costs;
 mod facts;
-mod observer;
 mod options;
 mod peer;
 mod placement;
 mod progress;
 mod recording;
 mod schedule;
-mod threads;
+mod side;
 
 pub use facts::open_device;
 pub use options::{CpuChoice, Options, Target};

@@ -1,9 +1,10 @@
 //! The server as the client sees it: requests and their answers, and for `--loopback` the process itself.
 use super::{SessionError, Target};
 use crate::control::connection::Connection;
-use crate::control::message::{Reply, Request, ServerFacts};
+use crate::control::message::{Keep, Reply, Request, ServerFacts, Side, SideRound};
 use crate::control::token::Token;
-use crate::control::{ANSWER_DEADLINE, ControlError, DEFAULT_PORT, PROTOCOL_VERSION};
+use crate::control::{ANSWER_DEADLINE, ControlError, DEFAULT_PORT, PROBES_DEADLINE, PROTOCOL_VERSION, side};
+use crate::probes::Level;
 use crate::runner::{Params, PeerInfo, RoundStats};
 use analysis::capture::costs::Spread;
 use std::process::Stdio;
@@ -63,10 +64,89 @@ impl Peer {
     }
 
     async fn ask(&mut self, request: &Request, what: &'static str) -> Result<Reply, SessionError> {
-        self.connection.send(request, ANSWER_DEADLINE).await?;
-        match self.connection.next_within(ANSWER_DEADLINE, what).await? {
+        self.tell(request).await?;
+        self.answer(ANSWER_DEADLINE, what).await
+    }
+
+    async fn tell(&mut self, request: &Request) -> Result<(), SessionError> {
+        Ok(self.connection.send(request, ANSWER_DEADLINE).await?)
+    }
+
+    async fn answer(&mut self, deadline: Duration, what: &'static str) -> Result<Reply, SessionError> {
+        match self.connection.next_within(deadline, what).await? {
             Reply::Failed { why } => Err(ControlError::Peer(why).into()),
             reply => Ok(reply),
+        }
+    }
+
+    /// Asks for probes of this level; [`Peer::observing`] takes the answer, so that both sides can load theirs at the same time.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn observe(&mut self, level: Level) -> Result<(), SessionError> {
+        self.tell(&Request::Observe { level: level.name().to_owned() }).await
+    }
+
+    /// Why the server has no probes, if so, and a sentence for the user.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn observing(&mut self) -> Result<(Option<String>, String), SessionError> {
+        match self.answer(PROBES_DEADLINE, "the server to load its probes").await? {
+            Reply::Observing { why_not, summary } => Ok((why_not, summary)),
+            other => Err(unexpected(&other, "what the server can observe")),
+        }
+    }
+
+    /// Asks the server to attach its probes or to drop them; [`Peer::probes_set`] takes the answer.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn set_probes(&mut self, traced: bool) -> Result<(), SessionError> {
+        self.tell(&Request::Probes { traced }).await
+    }
+
+    /// Waits until the server's probes are as asked; tells whether that changed anything.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn probes_set(&mut self) -> Result<bool, SessionError> {
+        match self.answer(PROBES_DEADLINE, "the server's probes").await? {
+            Reply::ProbesSet { changed } => Ok(changed),
+            other => Err(unexpected(&other, "the state of the server's probes")),
+        }
+    }
+
+    /// What the server recorded of a run.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn side(&mut self, run: u32) -> Result<Side, SessionError> {
+        match self.ask(&Request::Side { run }, "the server's side of a run").await? {
+            Reply::Side(side) => Ok(*side),
+            other => Err(unexpected(&other, "the server's side of a run")),
+        }
+    }
+
+    /// What it recorded of a round.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn side_round(&mut self, run: u32, at: u32) -> Result<SideRound, SessionError> {
+        match self.ask(&Request::SideRound { run, at }, "the server's side of a round").await? {
+            Reply::SideRound(round) => Ok(*round),
+            other => Err(unexpected(&other, "the server's side of a round")),
+        }
+    }
+
+    /// Some bytes of that round.
+    ///
+    /// # Errors
+    /// What the server says; bytes that are none.
+    pub async fn part(&mut self, run: u32, at: u32, from: u64) -> Result<Vec<u8>, SessionError> {
+        match self.ask(&Request::Fetch { run, at, from }, "a part of the server's side").await? {
+            Reply::Part { bytes } => Ok(side::part_bytes(&bytes)?),
+            other => Err(unexpected(&other, "a part of the server's side")),
         }
     }
 
@@ -85,8 +165,8 @@ impl Peer {
     ///
     /// # Errors
     /// What the server says.
-    pub async fn start_round(&mut self, run: u32, index: u32, samples: u64) -> Result<(), SessionError> {
-        match self.ask(&Request::Round { run, index, samples }, "the server's start of a round").await? {
+    pub async fn start_round(&mut self, run: u32, index: u32, samples: u64, keep: Keep) -> Result<(), SessionError> {
+        match self.ask(&Request::Round { run, index, samples, keep }, "the server's start of a round").await? {
             Reply::RoundStarted => Ok(()),
             other => Err(unexpected(&other, "the start of a round")),
         }

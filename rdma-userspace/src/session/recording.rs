@@ -1,9 +1,9 @@
 //! The capture of one run while it is being made: its manifest, and the log that grows round by round.
 use super::SessionError;
-use super::observer::Harvest;
+use crate::probes::Harvest;
 use analysis::capture::manifest::{LossRow, Manifest, Outcome, PlanRow, Round};
 use analysis::capture::{LogWriter, Sample};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An open capture.
 pub struct Recording {
@@ -20,6 +20,11 @@ impl Recording {
     pub fn begin(folder: &Path, manifest: Manifest) -> Result<Recording, SessionError> {
         let log = LogWriter::create(folder, &manifest)?;
         Ok(Recording { log: Some(log), manifest })
+    }
+
+    /// Its folder; empty once it is closed.
+    pub fn dir(&self) -> PathBuf {
+        self.log.as_ref().map(|log| log.dir().to_path_buf()).unwrap_or_default()
     }
 
     /// Index of the next round.

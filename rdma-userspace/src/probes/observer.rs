@@ -1,6 +1,6 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
-use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
+use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
 use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,9 +32,14 @@ pub struct Observer {
 impl Observer {
     /// Loads what `level` needs. Never fails: without probes a session still measures.
     pub fn new(level: Level) -> Observer {
+        Observer::with_ring(level, Config::default().ring_bytes)
+    }
+
+    /// As [`Observer::new`], with a ring of this many bytes (a power of two of at least a page is taken).
+    pub fn with_ring(level: Level, ring_bytes: u32) -> Observer {
         let probes = match level {
             Level::None => Err("level none, so no probes were asked for".to_owned()),
-            level => load(level),
+            level => load(level, &Config { ring_bytes, ..Config::default() }),
         };
         Observer { level, probes, attached: false, plan: Vec::new(), hits: BTreeMap::new(), losses: Losses::default() }
     }
@@ -54,6 +59,11 @@ impl Observer {
             }
             Err(why) => format!("none, so every stage inside the kernel is absent: {why}"),
         }
+    }
+
+    /// Why there is nothing to attach; `None`: there is.
+    pub fn why_not(&self) -> Option<&str> {
+        self.probes.as_ref().err().map(String::as_str)
     }
 
     /// A sentence for the manifest where there are no probes.
@@ -166,9 +176,9 @@ impl Observer {
     }
 }
 
-fn load(level: Level) -> Result<Probes, String> {
+fn load(level: Level, config: &Config) -> Result<Probes, String> {
     let plan = Plan::for_kernel(Path::new("/"), level).map_err(|error| analysis::words::chain(&error))?;
-    Probes::load(&plan, &Config::default()).map_err(|error| analysis::words::chain(&error))
+    Probes::load(&plan, config).map_err(|error| analysis::words::chain(&error))
 }
 
 /// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.
@@ -188,7 +198,7 @@ fn plan_row(hook: &HookState) -> PlanRow {
 }
 
 fn since(now: &Losses, before: &Losses) -> Vec<LossRow> {
-    let row = |kind: &crate::probes::KindLoss| {
+    let row = |kind: &super::KindLoss| {
         let old = before.of(kind.kind);
         LossRow {
             kind: kind.kind.name().to_owned(),

@@ -10,17 +10,24 @@
 //!
 //! `ksoftirqd`, `ktimers` and `backlog_napi` are taken on the CPUs of these interrupts and of the measured threads; on all where none of
 //! them is known.
-use super::placement::Cpus;
-use crate::system::root::cpu_list;
-use crate::system::{RdmaDevice, Root, irq};
+use super::irq;
+use super::root::{Root, cpu_list};
+use super::{RdmaDevice, device};
 use analysis::capture::manifest::KernelThread;
 use std::collections::BTreeSet;
 
 /// `PF_KTHREAD` (include/linux/sched.h), the same in every kernel from 3.0 on.
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// The threads in the path of a device's completions.
-pub fn in_path(root: &Root, device: &RdmaDevice, cpus: &Cpus, same_kernel: bool) -> Vec<KernelThread> {
+/// The threads in the path of a device's completions on this machine. `pinned`: the CPUs of the measured threads that run here, `None` for
+/// one that is not pinned.
+pub fn in_path(device: &str, pinned: &[Option<u32>]) -> Vec<KernelThread> {
+    let root = Root::live();
+    device::device(&root, device).map(|device| in_path_at(&root, &device, pinned)).unwrap_or_default()
+}
+
+/// As [`in_path`], below a root.
+pub fn in_path_at(root: &Root, device: &RdmaDevice, pinned: &[Option<u32>]) -> Vec<KernelThread> {
     let mut rows = irq::of_device(root, &format!("/sys/class/infiniband/{}/device", device.name));
     let netdev = device.netdev.as_deref();
     if let Some(netdev) = netdev {
@@ -36,9 +43,8 @@ pub fn in_path(root: &Root, device: &RdmaDevice, cpus: &Cpus, same_kernel: bool)
         .flatten()
         .collect();
     // Without an interrupt in the path the softirqs run where the posts are made.
-    let pinned = [cpus.client, cpus.server.filter(|_| same_kernel)];
     let everywhere = irqs.is_empty() && pinned.iter().any(Option::is_none);
-    near.extend(pinned.into_iter().flatten());
+    near.extend(pinned.iter().flatten());
     find(root, |name| is_in_path(name, &irqs, (!everywhere).then_some(&near), netdev))
 }
 
@@ -77,21 +83,20 @@ fn is_kernel_thread(root: &Root, pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::device;
     use crate::system::fixture::{Tree, rxe_machine};
 
     const KTHREAD: u64 = 0x0020_8040;
-    const NOT_PINNED: Cpus = Cpus { client: None, server: None };
+    const NOT_PINNED: &[Option<u32>] = &[None];
 
     fn thread(tree: Tree, pid: u32, name: &str, flags: u64) -> Tree {
         tree.file(&format!("proc/{pid}/comm"), &format!("{name}\n"))
             .file(&format!("proc/{pid}/stat"), &format!("{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0\n"))
     }
 
-    fn found(tree: &Tree, cpus: Cpus) -> Vec<String> {
+    fn found(tree: &Tree, pinned: &[Option<u32>]) -> Vec<String> {
         let root = tree.root();
         let device = device::device(&root, "rxe0").expect("rxe0");
-        in_path(&root, &device, &cpus, false).into_iter().map(|thread| thread.name).collect()
+        in_path_at(&root, &device, pinned).into_iter().map(|thread| thread.name).collect()
     }
 
     fn machine() -> Tree {
@@ -108,7 +113,7 @@ mod tests {
     #[test]
     fn a_kernel_without_threaded_interrupts_has_only_the_softirq_threads_of_the_cpus_in_the_path() {
         let tree = machine();
-        assert_eq!(found(&tree, Cpus { client: Some(0), server: Some(2) }), ["ksoftirqd/0", "ksoftirqd/1"]);
+        assert_eq!(found(&tree, &[Some(0)]), ["ksoftirqd/0", "ksoftirqd/1"]);
         assert_eq!(found(&tree, NOT_PINNED), ["ksoftirqd/1"]);
     }
 

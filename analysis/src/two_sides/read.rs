@@ -1,0 +1,175 @@
+//! Reads each side of a run: its samples, and for traced rounds what its kernel's events say of them.
+use super::table::Stages;
+use super::{ByKey, Key, key};
+use crate::capture::read::Stream;
+use crate::capture::{self, Capture, Manifest, Record, Sample};
+use crate::correlate::chain::Chain;
+use crate::correlate::flags::Flag;
+use crate::correlate::identity::Identity;
+use crate::correlate::{self, Options, Outcome};
+use crate::stages::Point;
+use ebpf_probes::{Body, Kind, RxeXmit};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The client's half of a round trip.
+pub(super) struct Client {
+    pub key: Key,
+    pub traced: bool,
+    pub sample: Sample,
+    /// R2: its request's last packet left.
+    pub sent_ns: Option<u64>,
+    /// The answer's packet reached this machine.
+    pub arrived_ns: Option<u64>,
+    /// H1 or R6 of its receive.
+    pub cqe_ns: Option<u64>,
+    /// Records are missing.
+    pub lost: bool,
+}
+
+/// The server's half.
+pub(super) struct Server {
+    pub sample: Sample,
+    pub sent_ns: Option<u64>,
+    pub arrived_ns: Option<u64>,
+    pub cqe_ns: Option<u64>,
+    pub lost: bool,
+}
+
+/// The server's samples and its stages.
+pub(super) struct Servers {
+    pub by_key: ByKey<Server>,
+    pub stages: Stages,
+}
+
+/// Can this side's events say when a CQE was written?
+pub(super) fn shows_cqe(manifest: &Manifest) -> bool {
+    let identity = Identity::of(manifest);
+    let attached = manifest.plan.iter().any(|row| row.attached);
+    identity.has_cqe && identity.rxe && attached && identity.records(Kind::CqPost)
+}
+
+fn is_measured(manifest: &Manifest, sample: &Sample) -> Option<bool> {
+    let round = manifest.rounds.iter().find(|round| round.index == sample.round && !round.warmup)?;
+    (sample.status == 0).then_some(round.traced)
+}
+
+/// The client's samples: untraced ones, then traced ones, each by time.
+pub(super) fn clients(dir: &Path, manifest: &Manifest, sink: &mut dyn FnMut(Client)) -> capture::Result<()> {
+    let plain = |sample: Sample, traced| Client {
+        key: key(sample.round, sample.begin_wr_id),
+        traced,
+        sample,
+        sent_ns: None,
+        arrived_ns: None,
+        cqe_ns: None,
+        lost: false,
+    };
+    let mut any_traced = false;
+    for sample in Capture::open(dir)?.samples()? {
+        let sample = sample?;
+        match is_measured(manifest, &sample) {
+            Some(false) => sink(plain(sample, false)),
+            Some(true) => any_traced = true,
+            None => {}
+        }
+    }
+    if any_traced {
+        let streams = Capture::open(dir)?.streams()?;
+        correlate::run(manifest, streams.samples, streams.records, Options::default(), &mut |sample, outcome| {
+            let chain = &outcome.joined.chain;
+            sink(Client {
+                sent_ns: chain.get(Point::Rexmit).or(chain.get(Point::Xmit)),
+                arrived_ns: arrival(chain).map(|(_, ns)| ns),
+                cqe_ns: cqe(chain),
+                lost: outcome.joined.flags.has(Flag::Lost),
+                ..plain(*sample, true)
+            });
+        })?;
+    }
+    Ok(())
+}
+
+/// The server's samples, and the stages of those of traced rounds.
+pub(super) fn servers(dir: &Path, manifest: &Manifest) -> capture::Result<Servers> {
+    let mut by_key: ByKey<Server> = BTreeMap::new();
+    let mut any_traced = false;
+    for sample in Capture::open(dir)?.samples()? {
+        let sample = sample?;
+        let Some(traced) = is_measured(manifest, &sample) else { continue };
+        any_traced |= traced;
+        let plain = Server { sample, sent_ns: None, arrived_ns: None, cqe_ns: None, lost: false };
+        by_key.insert(key(sample.round, sample.begin_wr_id), plain);
+    }
+    let mut stages = Stages::default();
+    if any_traced {
+        let sent = sent(Capture::open(dir)?.streams()?.records, manifest.placement.qpn)?;
+        let streams = Capture::open(dir)?.streams()?;
+        let waits = waits(streams.samples, manifest);
+        correlate::run(&waiting(manifest), Box::new(waits), streams.records, Options::default(), &mut |wait, outcome| {
+            let Some(server) = by_key.get_mut(&key(wait.round, wait.begin_wr_id)) else { return };
+            server.sent_ns = sent.get(&wait.begin_wr_id).copied();
+            fill(server, outcome);
+            stages.add(server, &outcome.joined.chain);
+        })?;
+    }
+    Ok(Servers { by_key, stages })
+}
+
+fn fill(server: &mut Server, outcome: &Outcome) {
+    let chain = &outcome.joined.chain;
+    server.arrived_ns = arrival(chain).map(|(_, ns)| ns);
+    server.cqe_ns = cqe(chain);
+    server.lost = outcome.joined.flags.has(Flag::Lost);
+}
+
+/// The first sign of the packet that ends a sample (or, on hardware, of its completion) on this machine.
+pub(super) fn arrival(chain: &Chain) -> Option<(Point, u64)> {
+    chain.points().find(|(point, _)| *point >= Point::Irq && *point < Point::WaitEnd && *point != Point::PostReturn)
+}
+
+fn cqe(chain: &Chain) -> Option<u64> {
+    chain.get(Point::HwCqe).or(chain.get(Point::CqePosted))
+}
+
+/// When the last packet of each answer left, by the answer's wr_id.
+fn sent(records: Stream<Record>, our_qpn: u32) -> capture::Result<BTreeMap<u64, u64>> {
+    let mut sent = BTreeMap::new();
+    for record in records {
+        let record = record?;
+        if let Ok(event) = record.event()
+            && let Body::RxeXmit(RxeXmit { wr_id, qpn, .. }) = event.body
+            && qpn == our_qpn
+        {
+            sent.insert(wr_id, event.header.ts_ns);
+        }
+    }
+    Ok(sent)
+}
+
+/// The server's samples turned around: from its last answer to its next receive, which is the span that the join looks at.
+fn waits(samples: Stream<Sample>, manifest: &Manifest) -> impl Iterator<Item = capture::Result<Sample>> + use<> {
+    let begins: BTreeMap<u32, u64> = manifest.rounds.iter().map(|round| (round.index, round.begin_ns)).collect();
+    let mut last: Option<Sample> = None;
+    samples.map(move |sample| {
+        let sample = sample?;
+        let since = match last {
+            Some(last) if last.round == sample.round => last.post_begin_ns + 1,
+            _ => begins.get(&sample.round).copied().unwrap_or(sample.done_ns),
+        };
+        last = Some(sample);
+        // The next message may only come after the answer before it: the events in between are this sample's.
+        let since = since.min(sample.done_ns);
+        Ok(Sample { post_begin_ns: since, post_end_ns: since, ..sample })
+    })
+}
+
+/// The manifest for joining waits: they hold no post, so that no post's event can be missing in them.
+fn waiting(manifest: &Manifest) -> Manifest {
+    let mut manifest = manifest.clone();
+    let of_posts = [Kind::RxePost.name(), Kind::RxeXmit.name()];
+    for row in &mut manifest.plan {
+        row.gives.retain(|kind| !of_posts.contains(&kind.as_str()));
+    }
+    manifest
+}
