@@ -35,8 +35,6 @@ pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
             level: "trace".to_owned(),
             same_kernel: true,
         },
-        side: Default::default(),
-        server_side: Default::default(),
         placement: Default::default(),
         kernel_threads: Vec::new(),
         rounds: Vec::new(),
