@@ -35,6 +35,7 @@ fn a_spin_between_wake_up_and_poll_is_the_return_to_user_space() {
     let _server = rdmascope(&["serve", "--once", "--bind", ADDRESS, "--device", "rxe0", "--token-file", token]);
     let out = folder.path().join("out");
     let options = Options {
+        ring_bytes: 16 << 20,
         target: Target::Host { address: ADDRESS.to_owned(), token: Token::parse(TOKEN, "the test").expect("a token") },
         device: Some("rxe0".to_owned()),
         port: 1,

@@ -211,13 +211,13 @@ fn detaching_removes_every_probe() {
     let mut probes = loaded(Level::Std, &everything());
     for round in 0..3 {
         probes.attach().expect("attach");
-        assert!(kprobes_list().is_none_or(|list| list.contains("rxe_cq_post")), "round {round}: not in the kernel's list of kprobes");
+        assert!(probed_list().is_none_or(|list| list.contains("rxe_cq_post")), "round {round}: not in the kernel's lists of probes");
         let before = hits(&probes);
         record_exchange(&mut probes, true);
         let after = hits(&probes);
         assert_ne!(before, after, "round {round}: attached, but no hits");
         probes.detach();
-        if let Some(list) = kprobes_list() {
+        if let Some(list) = probed_list() {
             assert!(!list.contains("rxe_cq_post") && !list.contains("ib_uverbs_comp_handler"), "round {round}: still there:\n{list}");
         }
         probes.drain(|_| ());
@@ -229,13 +229,14 @@ fn detaching_removes_every_probe() {
     assert_nothing_lost(&probes);
 }
 
-/// The kernel's own list, where debugfs is mounted.
-fn kprobes_list() -> Option<String> {
-    let list = std::fs::read_to_string("/sys/kernel/debug/kprobes/list").ok();
-    if list.is_none() {
-        println!("debugfs is not mounted: the hit counts alone tell");
+/// The kernel's own lists of kprobes and of functions with trampolines, where debugfs and tracefs are mounted.
+fn probed_list() -> Option<String> {
+    let kprobes = std::fs::read_to_string("/sys/kernel/debug/kprobes/list").ok();
+    let functions = std::fs::read_to_string("/sys/kernel/tracing/enabled_functions").ok();
+    if kprobes.is_none() || functions.is_none() {
+        println!("debugfs or tracefs is not mounted: the hit counts alone tell");
     }
-    list
+    Some(kprobes? + &functions?)
 }
 
 #[test]

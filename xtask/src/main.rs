@@ -2,6 +2,7 @@
 //! machines with soft-RoCE, the tests and the demo. Each subcommand has its own module; docs/building.md and docs/vm.md
 //! tell how they are used.
 
+mod bench;
 mod bpf;
 mod demo;
 mod exit;
@@ -35,6 +36,9 @@ enum Command {
     Demo(demo::Args),
     /// Every check: set-up, formatting, lints, unit tests, the BPF build, tests in virtual machines.
     Test(test::Args),
+    /// What the probes cost, and how fast their reader is.
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// The project's own rules alone.
     Tidy,
     /// Virtual machines with soft-RoCE: run any command in one.
@@ -48,6 +52,7 @@ fn main() -> std::process::ExitCode {
         Command::Bpf(args) => bpf::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Bench(command) => bench::run(&command),
         Command::Tidy => tidy::run(),
         Command::Vm(command) => vm::run(&command),
     };

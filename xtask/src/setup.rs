@@ -132,6 +132,25 @@ pub fn ensure(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Installs a tracer that a bench compares with, or says what it is and fails. Nothing else needs it.
+pub fn ensure_tracer(args: &Args, tracer: &str) -> Result<()> {
+    if process::which(tracer).is_some() {
+        return Ok(());
+    }
+    let mut command = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
+    command.arg(tracer);
+    let line = shown(&command);
+    println!("missing on this machine:\n  {tracer} (the bench compares with it)\ncommand:\n  {line}");
+    if args.no_install {
+        return Err(exit::infrastructure(format!("not installing anything; run:\n{line}")));
+    }
+    if !args.yes && !agreed()? {
+        return Err(exit::infrastructure("nothing was installed"));
+    }
+    install(apt(&["update", "-qq"]))?;
+    install(command)
+}
+
 fn install(mut command: Command) -> Result<()> {
     let line = shown(&command);
     println!("+ {line}");

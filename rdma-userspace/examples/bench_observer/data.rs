@@ -1,4 +1,5 @@
 //! What a measurement leaves: every latency of every round.
+use super::against::Against;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,6 +26,8 @@ pub struct Case {
     pub name: String,
     /// All rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
+    /// With bpftrace beside.
+    pub against: Option<Against>,
 }
 
 /// One round.
@@ -42,9 +45,6 @@ pub struct Round {
     pub lost: u64,
     /// Time that reading the round's records took, ns.
     pub drain_ns: u64,
-    /// Handler to run, in ns, one per record pair that was found.
-    #[serde(default)]
-    pub handler_to_run_ns: Vec<u64>,
 }
 
 /// Reads a measurement.

@@ -1,5 +1,6 @@
 //! What the probes cost: interleaved rounds of every level, and the table of what they show. Used by `cargo xtask bench observer`:
 //! `measure` runs in a guest with soft-RoCE, `table` on the host. docs/benchmarks.md tells how the figures are read.
+mod against;
 mod data;
 mod rounds;
 mod table;

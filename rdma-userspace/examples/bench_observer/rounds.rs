@@ -2,7 +2,6 @@
 use super::data::{Case, Data, Round};
 use super::traffic::Traffic;
 use anyhow::{Context, bail};
-use ebpf_probes::{Body, decode};
 use rdma_userspace::probes::{Config, Level, Plan, Probes, monotonic_ns};
 use rdma_userspace::runner::{Mode, OpKind, Params};
 use std::collections::BTreeMap;
@@ -36,6 +35,9 @@ pub struct Args {
     /// Only SEND by event.
     #[arg(long)]
     event_only: bool,
+    /// Also compare with bpftrace on the same hooks.
+    #[arg(long)]
+    against: bool,
 }
 
 /// The state of the probes in a round.
@@ -127,7 +129,11 @@ fn case(args: &Args, op: OpKind, mode: Mode) -> anyhow::Result<Case> {
             rounds.push(round(&mut traffic, state, loaded.get_mut(&state), args.samples)?);
         }
     }
-    Ok(Case { name: format!("{} {}", op.name().to_uppercase(), mode.name()), rounds })
+    let against = match loaded.get_mut(&State::Min).filter(|_| args.against && mode == Mode::Event) {
+        Some(probes) => Some(super::against::measure(&mut traffic, probes, args.samples * 2)?),
+        None => None,
+    };
+    Ok(Case { name: format!("{} {}", op.name().to_uppercase(), mode.name()), rounds, against })
 }
 
 fn round(traffic: &mut Traffic, state: State, probes: Option<&mut Probes>, samples: u64) -> anyhow::Result<Round> {
@@ -158,20 +164,11 @@ fn round(traffic: &mut Traffic, state: State, probes: Option<&mut Probes>, sampl
         records: attempted(&after) - attempted(&losses),
         lost: after.lost() - losses.lost(),
         drain_ns,
-        handler_to_run_ns: handler_to_run(&bytes, traffic.tid()),
     })
 }
 
 fn empty() -> Round {
-    Round {
-        state: String::new(),
-        latencies_ns: Vec::new(),
-        hits: Vec::new(),
-        records: 0,
-        lost: 0,
-        drain_ns: 0,
-        handler_to_run_ns: Vec::new(),
-    }
+    Round { state: String::new(), latencies_ns: Vec::new(), hits: Vec::new(), records: 0, lost: 0, drain_ns: 0 }
 }
 
 fn latencies(traffic: &mut Traffic, samples: u64) -> anyhow::Result<Vec<u64>> {
@@ -180,27 +177,6 @@ fn latencies(traffic: &mut Traffic, samples: u64) -> anyhow::Result<Vec<u64>> {
         bail!("{} of {samples} operations", result.samples.len());
     }
     Ok(result.samples.iter().filter_map(|sample| sample.latency_ns()).collect())
-}
-
-/// From each completion handler of the thread's CQ to the next switch to the thread, where nothing but its waking lies between.
-fn handler_to_run(bytes: &[u8], tid: u32) -> Vec<u64> {
-    let mut events = Vec::new();
-    let mut at = 0;
-    while let Ok(event) = decode(&bytes[at..]) {
-        at += usize::from(event.header.size);
-        events.push(event);
-    }
-    events.sort_by_key(|event| event.header.ts_ns);
-    let mut handler = None;
-    let mut found = Vec::new();
-    for event in &events {
-        match event.body {
-            Body::CompHandler(_) => handler = Some(event.header.ts_ns),
-            Body::SchedSwitch(it) if it.next_pid == tid => found.extend(handler.take().map(|begin| event.header.ts_ns - begin)),
-            _ => {}
-        }
-    }
-    found
 }
 
 /// An untraced round is one without a probe of ours in the kernel, as the kernel's own list says.

@@ -136,7 +136,21 @@ fn of_case(data: &Data, case: &Case, table: &mut Table) {
             verdicts.push((is_met, format!("{} adds {:.2} %: goal {:.1} %{marked}", state.name(), added * 100.0, most * 100.0)));
         }
     }
-    costs(data, case, &none, slope(&points), text);
+    let per_hit_ns = slope(&points);
+    costs(data, case, &none, per_hit_ns, text);
+    if let Some(it) = &case.against {
+        let theirs_ns = if it.hits > 0.0 { (it.both_ns - it.alone_ns) / it.hits } else { 0.0 };
+        let most_ns = per_hit_ns.max(theirs_ns);
+        let apart_ns = (it.ours_ns - it.theirs_ns).abs();
+        let _ = writeln!(text, "  bpftrace beside: {:.2} hits per operation more, {:.0} ns each", it.hits, theirs_ns);
+        verdicts.push((
+            apart_ns <= most_ns && it.ours > 0 && it.theirs > 0,
+            format!(
+                "handler to run: {:.0} ns by ours (n {}), {:.0} ns by bpftrace (n {}): {apart_ns:.0} ns apart, goal one hit of the two, {most_ns:.0} ns",
+                it.ours_ns, it.ours, it.theirs_ns, it.theirs
+            ),
+        ));
+    }
     for (is_met, verdict) in verdicts {
         let _ = writeln!(text, "  {} {verdict}", if is_met { "met   " } else { "MISSED" });
         table.missed += usize::from(!is_met);

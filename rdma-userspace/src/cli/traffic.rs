@@ -61,6 +61,11 @@ pub struct Traffic {
     #[arg(long)]
     no_peer_capture: bool,
 
+    /// Size of the ring between the probes and this program, in bytes; a power of two is taken. Records that find no room are lost and
+    /// counted (exit code 3 when they cost more samples than the limit).
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4096..=1 << 30))]
+    ring_bytes: u32,
+
     /// Completion mode of the server. Default: the same as the client's.
     #[arg(long, value_name = "MODE")]
     server_mode: Option<Mode>,
@@ -158,6 +163,7 @@ impl Traffic {
             size_bytes: self.size,
             samples: self.samples,
             level: self.level,
+            ring_bytes: self.ring_bytes,
             peer_capture: !self.no_peer_capture,
             cpu: self.cpu,
             server_cpu: self.server_cpu,

@@ -3,22 +3,23 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use aya::Ebpf;
 use aya::maps::{Array, RingBuf};
-use aya::programs::{KProbe, Program as Loaded, ProgramError, RawTracePoint};
+use aya::programs::{KProbe, ProgramError, RawTracePoint};
 use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
-use aya::{Ebpf, EbpfLoader};
 use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER, auto_track};
 
 use super::clock::{self, ClockCheck};
 use super::counters::{Counters, Losses, Rows};
 use super::drain::{Delivered, Drain};
-use super::drivers::{HookKind, TASKLETS_MAX, WORKS_MAX};
+use super::drivers::HookKind;
 use super::error::attach_reason;
+use super::load::{globals, lift_memlock, load_object, load_program, page_bytes};
 use super::missed::Missed;
 use super::plan::{Plan, PlannedHook};
 use super::tracked::Tracked;
 use super::typed::Typed;
-use super::{Level, ProbeError, object, sys, threads_of};
+use super::{ProbeError, object, sys, threads_of};
 
 /// How the probes are set up.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ pub enum AutoTrack {
 
 impl AutoTrack {
     /// Values of `AUTO_TRACK`, `AUTO_NAME_0` and `AUTO_NAME_1`.
-    fn globals(&self) -> (u32, u64, u64) {
+    pub(super) fn globals(&self) -> (u32, u64, u64) {
         let mut comm = [0_u8; 16];
         let mode = match self {
             AutoTrack::Off => auto_track::OFF,
@@ -384,67 +385,6 @@ impl Drop for Probes {
     }
 }
 
-/// Globals that take the addresses of tasklet functions.
-const TASKLET_NAMES: [&str; TASKLETS_MAX] = [
-    "TASKLET_FUNC_0",
-    "TASKLET_FUNC_1",
-    "TASKLET_FUNC_2",
-    "TASKLET_FUNC_3",
-    "TASKLET_FUNC_4",
-    "TASKLET_FUNC_5",
-    "TASKLET_FUNC_6",
-    "TASKLET_FUNC_7",
-];
-/// Globals that take the addresses of work functions.
-const WORK_NAMES: [&str; WORKS_MAX] = ["WORK_FUNC_0", "WORK_FUNC_1", "WORK_FUNC_2", "WORK_FUNC_3"];
-
-/// What the programs are told: offsets, addresses, switches.
-fn globals(plan: &Plan, config: &Config) -> Vec<(&'static str, Vec<u8>)> {
-    let padded = |addresses: &[u64], length| -> Vec<u64> { addresses.iter().copied().chain(std::iter::repeat(0)).take(length).collect() };
-    let (tasklets, works) = (padded(&plan.tasklets, TASKLETS_MAX), padded(&plan.works, WORKS_MAX));
-    let (auto_track, auto_name_0, auto_name_1) = config.auto_track.globals();
-    let switches = [
-        ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
-        ("TASKLET_FILTER", u32::from(!plan.all_tasklets)),
-        ("WORK_FILTER", u32::from(!plan.all_works)),
-        ("IRQ_FILTER", u32::from(!config.irqs.is_empty())),
-        ("EVERY_END", u32::from(plan.level >= Level::Full)),
-        ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
-        ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
-        ("IFINDEX", config.ifindex),
-        ("TRACK_BY_PROCESS", u32::from(config.by_process)),
-        ("AUTO_TRACK", auto_track),
-    ];
-    let log_level = if config.debug { aya_log::Level::Debug as u8 } else { 0 };
-    let mut globals = vec![(aya_log::LEVEL, vec![log_level])];
-    globals.extend(plan.offsets.iter().map(|(name, offset)| (name, offset.bytes.to_ne_bytes().to_vec())));
-    globals.extend(switches.map(|(name, value)| (name, value.to_ne_bytes().to_vec())));
-    let names = [("AUTO_NAME_0", auto_name_0), ("AUTO_NAME_1", auto_name_1)];
-    let addresses = TASKLET_NAMES.into_iter().zip(tasklets).chain(WORK_NAMES.into_iter().zip(works)).chain(names);
-    globals.extend(addresses.map(|(name, address)| (name, address.to_ne_bytes().to_vec())));
-    globals
-}
-
-fn load_object(globals: &[(&'static str, Vec<u8>)], ring_bytes: u32) -> Result<Ebpf, ProbeError> {
-    let mut loader = EbpfLoader::new();
-    loader.map_max_entries(RING_MAP, ring_bytes).map_max_entries(COUNTERS_MAP, possible_cpus());
-    for (name, bytes) in globals {
-        loader.override_global(name, bytes.as_slice(), true);
-    }
-    loader.load(object()).map_err(ProbeError::from_object)
-}
-
-fn load_program(ebpf: &mut Ebpf, hook: &PlannedHook) -> Result<(), ProbeError> {
-    let name = hook.program.symbol();
-    let program = ebpf.program_mut(name).ok_or(ProbeError::NotInObject { what: "program", name })?;
-    let loaded = match program {
-        Loaded::KProbe(program) => program.load(),
-        Loaded::RawTracePoint(program) => program.load(),
-        _ => Err(ProgramError::UnexpectedProgramType),
-    };
-    loaded.map_err(|error| ProbeError::from_program("load", name, error))
-}
-
 fn attach(ebpf: &mut Ebpf, hook: &PlannedHook, symbol: &str) -> Result<Link, ProgramError> {
     let program = ebpf.program_mut(hook.program.symbol()).ok_or(ProgramError::NotLoaded)?;
     match hook.kind {
@@ -466,24 +406,4 @@ fn attach(ebpf: &mut Ebpf, hook: &PlannedHook, symbol: &str) -> Result<Link, Pro
 fn nothing_reason(hooks: &[PlannedHook]) -> String {
     let reasons: Vec<String> = hooks.iter().take(3).map(|hook| format!("{}: {}", hook.hook, hook.reason)).collect();
     if reasons.is_empty() { "the level has no probe".to_owned() } else { reasons.join("; ") }
-}
-
-/// Kernels before 5.11 count BPF maps against the limit of locked memory.
-fn lift_memlock() {
-    let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `unlimited` is valid for the whole call. A refusal shows up as a map that cannot be created.
-    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &unlimited) };
-}
-
-/// CPUs that may ever be there: numbers of CPUs are below this.
-fn possible_cpus() -> u32 {
-    let ranges = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = ranges.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
-    last.map_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32), |last| last + 1)
-}
-
-fn page_bytes() -> u32 {
-    // SAFETY: sysconf has no precondition.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u32::try_from(bytes).unwrap_or(4096)
 }

@@ -32,9 +32,14 @@ pub struct Observer {
 impl Observer {
     /// Loads what `level` needs. Never fails: without probes a session still measures.
     pub fn new(level: Level) -> Observer {
+        Observer::with_ring(level, Config::default().ring_bytes)
+    }
+
+    /// As [`Observer::new`], with a ring of this many bytes (a power of two of at least a page is taken).
+    pub fn with_ring(level: Level, ring_bytes: u32) -> Observer {
         let probes = match level {
             Level::None => Err("level none, so no probes were asked for".to_owned()),
-            level => load(level),
+            level => load(level, &Config { ring_bytes, ..Config::default() }),
         };
         Observer { level, probes, attached: false, plan: Vec::new(), hits: BTreeMap::new(), losses: Losses::default() }
     }
@@ -171,9 +176,9 @@ impl Observer {
     }
 }
 
-fn load(level: Level) -> Result<Probes, String> {
+fn load(level: Level, config: &Config) -> Result<Probes, String> {
     let plan = Plan::for_kernel(Path::new("/"), level).map_err(|error| analysis::words::chain(&error))?;
-    Probes::load(&plan, &Config::default()).map_err(|error| analysis::words::chain(&error))
+    Probes::load(&plan, config).map_err(|error| analysis::words::chain(&error))
 }
 
 /// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.

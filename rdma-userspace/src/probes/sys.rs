@@ -8,6 +8,7 @@ use aya_obj::generated::bpf_insn;
 const MAP_CREATE: libc::c_long = 0;
 const MAP_UPDATE_ELEM: libc::c_long = 2;
 const PROG_LOAD: libc::c_long = 5;
+const PROG_TEST_RUN: libc::c_long = 10;
 const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
 const BTF_GET_FD_BY_ID: libc::c_long = 19;
@@ -128,6 +129,13 @@ impl Tracing<'_> {
 /// Attaches a program of type tracing to what it was loaded for; it goes with the descriptor.
 pub(super) fn attach_tracing(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Attr::default().u32(8, fd(program)).fd(RAW_TRACEPOINT_OPEN)
+}
+
+/// Runs a raw tracepoint's program once, with one argument (`BPF_PROG_TEST_RUN`).
+pub(super) fn run_once(program: BorrowedFd<'_>, argument: u64) -> io::Result<()> {
+    let context = [argument];
+    let mut attr = Attr::default().u32(0, fd(program)).u32(40, size_of_val(&context) as u32).u64(48, context.as_ptr() as u64);
+    attr.call(PROG_TEST_RUN).map(|_| ())
 }
 
 /// The BTF object of a loaded module.

@@ -58,7 +58,7 @@ pub(super) struct Typed {
 
 impl Typed {
     /// Loads what the kernel takes of the plan's programs. `globals` are those of the object; its maps are shared with `ebpf`.
-    pub(super) fn load(ebpf: &Ebpf, globals: &[(&str, Vec<u8>)], plan: &Plan) -> Self {
+    pub(super) fn load(ebpf: &Ebpf, globals: &[(String, Vec<u8>)], plan: &Plan) -> Self {
         let mut typed = Typed::default();
         let wanted: Vec<&PlannedHook> =
             plan.hooks.iter().filter(|hook| hook.symbol.is_some() && EITHER_WAY.contains(&hook.program)).collect();
@@ -86,7 +86,7 @@ impl Typed {
     fn load_all(
         &mut self,
         ebpf: &Ebpf,
-        globals: &[(&str, Vec<u8>)],
+        globals: &[(String, Vec<u8>)],
         types: &mut Types,
         hooks: &[&PlannedHook],
         with_types: bool,
@@ -136,12 +136,14 @@ impl Typed {
 }
 
 /// The object with its globals set and its maps in place; and the constants' map, which lives until the programs are loaded.
-fn relocated(ebpf: &Ebpf, globals: &[(&str, Vec<u8>)], switches: [(&str, u32); 2]) -> Result<(Object, Vec<OwnedFd>), String> {
+fn relocated(ebpf: &Ebpf, globals: &[(String, Vec<u8>)], switches: [(&str, u32); 2]) -> Result<(Object, Vec<OwnedFd>), String> {
     let text = |error: &dyn std::fmt::Display| format!("the object: {error}");
     let mut object = Object::parse(object()).map_err(|error| text(&error))?;
     let switches = switches.map(|(name, value)| (name, value.to_ne_bytes()));
-    let all =
-        globals.iter().map(|(name, bytes)| (*name, bytes.as_slice())).chain(switches.iter().map(|(name, bytes)| (*name, bytes.as_slice())));
+    let all = globals
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        .chain(switches.iter().map(|(name, bytes)| (*name, bytes.as_slice())));
     object.patch_map_data(all.map(|(name, bytes)| (name, (bytes, true))).collect::<HashMap<_, _>>()).map_err(|error| text(&error))?;
     let maps = std::mem::take(&mut object.maps);
     let mut constants = Vec::new();

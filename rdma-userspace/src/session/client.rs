@@ -157,7 +157,7 @@ impl Session {
         progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
         let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
         progress.say("agree", &cpus.to_string());
-        let mut observer = Observer::new(options.level);
+        let mut observer = Observer::with_ring(options.level, options.ring_bytes);
         progress.say("probes", &observer.summary());
         let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
         let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();

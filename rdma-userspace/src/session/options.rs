@@ -32,6 +32,8 @@ pub struct Options {
     pub samples: u64,
     /// Which probes.
     pub level: Level,
+    /// Size of the ring that carries the probes' records on this side, in bytes.
+    pub ring_bytes: u32,
     /// Fetch the server's side of the runs.
     pub peer_capture: bool,
     /// CPU of the measured thread.
