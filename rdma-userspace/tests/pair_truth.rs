@@ -14,7 +14,7 @@ use analysis::correlate::identity::Identity;
 use analysis::correlate::{self, Options, Outcome};
 use analysis::stages::STAGES;
 use ebpf_probes::Kind;
-use program::rdmascope;
+use program::{End, rdmascope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
@@ -30,8 +30,11 @@ const COVERED_SHARE: f64 = 0.9;
 const COVERED_SAMPLES_LEAST: f64 = 0.99;
 /// 1 in 200.
 const LOST_MOST: f64 = 0.005;
-/// Cases: six operations by polling, five by event (no CQE marks the pong of write-pp).
-const CASES: usize = 11;
+/// No CQE marks the pong of write-pp: no event case of it.
+const MESSAGES: &str = "send,write,write-pp,read";
+const MESSAGE_CASES: usize = 7;
+const ATOMICS: &str = "fetch-add,cmp-swap";
+const ATOMIC_CASES: usize = 4;
 
 /// What one case came to.
 #[derive(Debug, Default)]
@@ -149,36 +152,26 @@ fn truth_of(folder: &Path) -> (String, String, Truth, bool) {
     (manifest.run.op.clone(), manifest.run.mode.clone(), truth, has_exact)
 }
 
-#[test]
-#[ignore = "runs in the VM"]
-fn every_operation_and_mode_tells_the_truth_on_a_wire() {
+/// `rdma_rxe` of 5.10 keeps the packet of an atomic's answer while it sends it, which only its own loopback takes: over a network
+/// device the kernel says "Failed sending ack" and the requester gets no answer. Told by the function that later versions have.
+fn answers_atomics_on_a_wire() -> bool {
+    let symbols = std::fs::read_to_string("/proc/kallsyms").expect("kallsyms");
+    symbols.lines().any(|line| line.split_whitespace().nth(2) == Some("rxe_xmit_packet"))
+}
+
+fn compare(ops: &str, out: &Path) -> End {
     let peer = std::env::var("PEER").expect("the other guest's address");
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("out");
     let samples = SAMPLES.to_string();
-    let mut client = rdmascope(&[
-        "compare",
-        &peer,
-        "--token-file",
-        "/etc/rdmascope.token",
-        "--device",
-        "rxe0",
-        "-n",
-        &samples,
-        "--connect-timeout",
-        "60",
-        "--no-report",
-        "--no-seal",
-        "--quiet",
-        "--out",
-        out.to_str().expect("a plain path"),
-    ]);
-    let end = client.end_within(PATIENCE);
-    // 3: more LOST than the product allows, and 5: not settled; what the samples say is judged below, by this test's own lines.
-    assert!(matches!(end.code, Some(0 | 3 | 5)), "ended with {:?}: {}", end.code, end.text);
-    let mut faults = Vec::new();
-    let captures = find(&out).expect("captures");
-    let mut table = String::from("\nop         mode   samples  LOST  RETRANSMIT  coverage  covered  slept    inferred = exact\n");
+    let usual =
+        ["--token-file", "/etc/rdmascope.token", "--device", "rxe0", "--connect-timeout", "60", "--no-report", "--no-seal", "--quiet"];
+    let ours = ["--op", ops, "-n", &samples, "--out", out.to_str().expect("a plain path")];
+    rdmascope(&[&["compare", &peer], &usual[..], &ours[..]].concat()).end_within(PATIENCE)
+}
+
+/// Judges every capture below a folder: lines of the table, what does not hold, and how many captures there were.
+fn judged(out: &Path) -> (String, Vec<String>, usize) {
+    let (mut table, mut faults) = (String::new(), Vec::new());
+    let captures = find(out).expect("captures");
     for capture in &captures {
         let (op, mode, truth, has_exact) = truth_of(capture);
         table += &format!(
@@ -198,8 +191,34 @@ fn every_operation_and_mode_tells_the_truth_on_a_wire() {
         }
         faults.extend(case_faults.into_iter().map(|fault| format!("{op} {mode}: {fault}")));
     }
+    (table, faults, captures.len())
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn every_operation_and_mode_tells_the_truth_on_a_wire() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut table = String::from("\nop         mode   samples  LOST  RETRANSMIT  coverage  covered  slept    inferred = exact\n");
+    let mut faults = Vec::new();
+    for (ops, cases) in [(MESSAGES, MESSAGE_CASES), (ATOMICS, ATOMIC_CASES)] {
+        let out = folder.path().join(ops);
+        let end = compare(ops, &out);
+        if ops == ATOMICS && !answers_atomics_on_a_wire() {
+            assert_eq!(end.code, Some(1), "this kernel answers atomics on a wire after all: {}", end.text);
+            assert!(end.text.contains("RETRY_EXC_ERR"), "{}", end.text);
+            table += "fetch-add, cmp-swap: this kernel's rdma_rxe does not send their answers over a network device (RETRY_EXC_ERR)\n";
+            continue;
+        }
+        // 3: more LOST than the product allows, and 5: not settled; what the samples say is judged by this test's own lines.
+        assert!(matches!(end.code, Some(0 | 3 | 5)), "ended with {:?}: {}", end.code, end.text);
+        let (lines, more_faults, found) = judged(&out);
+        table += &lines;
+        faults.extend(more_faults);
+        if found != cases {
+            faults.push(format!("{ops}: {found} captures, not {cases}"));
+        }
+    }
     // Shown also when the test passes: the harness keeps only what the macros print.
     std::io::stdout().write_all(table.as_bytes()).expect("the guest's console");
-    assert_eq!(captures.len(), CASES, "six operations by polling, five by event");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
