@@ -26,6 +26,15 @@ pub const GENERATED_PER_RUN: u32 = 64;
 pub const TRACKED_MAX: u32 = 4096;
 /// An offset that is not known: the probe leaves the field out.
 pub const OFFSET_UNKNOWN: u32 = u32::MAX;
+/// Values of the global `AUTO_TRACK`: whose CQs are recorded from their creation on.
+pub mod auto_track {
+    /// Of tracked processes only.
+    pub const OFF: u32 = 0;
+    /// Of creators whose thread has the name in `AUTO_NAME_0` and `AUTO_NAME_1`; they become tracked.
+    pub const BY_NAME: u32 = 1;
+    /// Of every creator; it becomes tracked.
+    pub const ALL: u32 = 2;
+}
 /// Not a number that this event has (a CPU, a queue pair, an interrupt).
 pub const NONE: u32 = u32::MAX;
 

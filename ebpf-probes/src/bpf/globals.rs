@@ -89,6 +89,8 @@ globals! {
     EVERY_END: u32 = 0;
     /// 1: rxe events are recorded for every queue pair.
     TRACE_ALL_QPS: u32 = 0;
+    /// 1: scheduling is recorded for every thread of a tracked process, not for tracked threads.
+    TRACK_BY_PROCESS: u32 = 0;
     /// 1: completion handlers are recorded for every owner.
     TRACE_ALL_CQS: u32 = 0;
     /// Packets are recorded for this interface only; 0 means all.

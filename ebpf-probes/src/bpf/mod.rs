@@ -1,6 +1,7 @@
 //! The programs by area, and what they share.
 
 mod clock;
+mod cq_life;
 mod driver_chain;
 mod driver_comp;
 mod generate;

@@ -7,6 +7,9 @@ use aya_ebpf::macros::map;
 use aya_ebpf::maps::Array;
 use ebpf_probes::config::{IRQ_BITS, PID_BITS, QPN_BITS, TGID_BITS, TRACKED_POLLER, words};
 
+use super::field;
+use super::globals::{OFF_TASK_TGID, TRACK_BY_PROCESS, known};
+
 /// Threads whose scheduling is recorded, two bits each.
 #[map]
 static TRACKED_PIDS: Array<u64> = Array::with_max_entries(words(PID_BITS), 0);
@@ -47,6 +50,25 @@ pub fn current() -> bool {
 #[inline(always)]
 pub fn current_polls() -> bool {
     bits(&TRACKED_PIDS, bpf_get_current_pid_tgid() as u32, PID_BITS.each) == TRACKED_POLLER
+}
+
+/// Whether the scheduling of the thread behind this `task_struct` is recorded: by its process where that was asked for, so that threads
+/// made meanwhile are not missed.
+#[inline(always)]
+pub fn task(thread: u32, task: u64) -> bool {
+    if TRACK_BY_PROCESS.load() == 0 {
+        return pid(thread);
+    }
+    thread != 0 && known(&OFF_TASK_TGID).and_then(|offset| field(task, offset)).is_some_and(tgid)
+}
+
+/// Records the process from now on.
+#[inline(always)]
+pub fn track_tgid(tgid: u32) {
+    if let Some(word) = TRACKED_TGIDS.get_ptr_mut(tgid >> 6) {
+        // SAFETY: the entry is one word. Two writers at the same moment may undo each other; the reader adds the process too.
+        unsafe { *word |= 1 << (tgid & 63) };
+    }
 }
 
 /// Whether the process's CQs are recorded.

@@ -33,8 +33,9 @@ pub fn comp_handler(ctx: ProbeContext) -> u32 {
     0
 }
 
+/// Process that created the CQ.
 #[inline(always)]
-fn owner_of(cq: u64) -> Option<u32> {
+pub fn owner_of(cq: u64) -> Option<u32> {
     let (task_offset, tgid_offset) = (known(&OFF_CQ_TASK)?, known(&OFF_TASK_TGID)?);
     match field::<u64>(cq, task_offset)? {
         0 => None,
@@ -42,8 +43,9 @@ fn owner_of(cq: u64) -> Option<u32> {
     }
 }
 
+/// The owner's `struct ibv_cq *`.
 #[inline(always)]
-fn user_handle_of(cq: u64) -> Option<u64> {
+pub fn user_handle_of(cq: u64) -> Option<u64> {
     let (uobject_offset, handle_offset) = (known(&OFF_CQ_UOBJECT)?, known(&OFF_UOBJECT_HANDLE)?);
     match field::<u64>(cq, uobject_offset)? {
         0 => None,

@@ -168,14 +168,7 @@ fn round(traffic: &mut Traffic, state: State, probes: Option<&mut Probes>, sampl
 }
 
 fn empty() -> Round {
-    Round {
-        state: String::new(),
-        latencies_ns: Vec::new(),
-        hits: Vec::new(),
-        records: 0,
-        lost: 0,
-        drain_ns: 0,
-    }
+    Round { state: String::new(), latencies_ns: Vec::new(), hits: Vec::new(), records: 0, lost: 0, drain_ns: 0 }
 }
 
 fn latencies(traffic: &mut Traffic, samples: u64) -> anyhow::Result<Vec<u64>> {

@@ -7,7 +7,7 @@ use aya::Ebpf;
 use aya::maps::{Array, RingBuf};
 use aya::programs::{KProbe, ProgramError, RawTracePoint};
 use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
-use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER};
+use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER, auto_track};
 
 use super::clock::{self, ClockCheck};
 use super::counters::{Counters, Losses, Rows};
@@ -34,6 +34,10 @@ pub struct Config {
     pub irqs: Vec<u32>,
     /// Record packets of this interface only (level `full`); 0 means all.
     pub ifindex: u32,
+    /// Record the scheduling of every thread of a tracked process, not only of tracked threads.
+    pub by_process: bool,
+    /// Whose CQs are recorded from their creation on, beside those of tracked processes.
+    pub auto_track: AutoTrack,
     /// Attach by trampolines and with typed arguments where the kernel can; else by kprobes and raw tracepoints only.
     pub typed: bool,
     /// Let the programs log what they do to standard error ([`Probes::flush_debug`]). Slow: for the tool's own diagnosis.
@@ -42,7 +46,47 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { ring_bytes: 16 << 20, trace_all_qps: false, trace_all_cqs: false, irqs: Vec::new(), ifindex: 0, typed: true, debug: false }
+        Config {
+            ring_bytes: 16 << 20,
+            trace_all_qps: false,
+            trace_all_cqs: false,
+            irqs: Vec::new(),
+            ifindex: 0,
+            by_process: false,
+            auto_track: AutoTrack::Off,
+            typed: true,
+            debug: false,
+        }
+    }
+}
+
+/// Creators of CQs that become tracked by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AutoTrack {
+    /// None.
+    #[default]
+    Off,
+    /// Those whose thread has this name (its first 15 bytes count).
+    Named(String),
+    /// All.
+    All,
+}
+
+impl AutoTrack {
+    /// Values of `AUTO_TRACK`, `AUTO_NAME_0` and `AUTO_NAME_1`.
+    pub(super) fn globals(&self) -> (u32, u64, u64) {
+        let mut comm = [0_u8; 16];
+        let mode = match self {
+            AutoTrack::Off => auto_track::OFF,
+            AutoTrack::All => auto_track::ALL,
+            AutoTrack::Named(name) => {
+                let length = name.len().min(comm.len() - 1);
+                comm[..length].copy_from_slice(&name.as_bytes()[..length]);
+                auto_track::BY_NAME
+            }
+        };
+        let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|at| comm[from + at]));
+        (mode, half(0), half(8))
     }
 }
 
@@ -258,6 +302,11 @@ impl Probes {
         if let Some(logger) = &mut self.logger {
             logger.flush();
         }
+    }
+
+    /// The loaded object.
+    pub(super) fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
     }
 
     /// Records the scheduling of a thread.

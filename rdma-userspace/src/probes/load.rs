@@ -13,6 +13,7 @@ use super::{Level, ProbeError, object};
 pub(super) fn globals(plan: &Plan, config: &Config) -> Vec<(String, Vec<u8>)> {
     let padded = |addresses: &[u64], length| -> Vec<u64> { addresses.iter().copied().chain(std::iter::repeat(0)).take(length).collect() };
     let (tasklets, works) = (padded(&plan.tasklets, TASKLETS_MAX), padded(&plan.works, WORKS_MAX));
+    let (auto_track, auto_name_0, auto_name_1) = config.auto_track.globals();
     let switches = [
         ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
         ("TASKLET_FILTER", u32::from(!plan.all_tasklets)),
@@ -22,6 +23,8 @@ pub(super) fn globals(plan: &Plan, config: &Config) -> Vec<(String, Vec<u8>)> {
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
         ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
         ("IFINDEX", config.ifindex),
+        ("TRACK_BY_PROCESS", u32::from(config.by_process)),
+        ("AUTO_TRACK", auto_track),
     ];
     let log_level = if config.debug { aya_log::Level::Debug as u8 } else { 0 };
     let mut globals = vec![(aya_log::LEVEL.to_owned(), vec![log_level])];
@@ -30,6 +33,8 @@ pub(super) fn globals(plan: &Plan, config: &Config) -> Vec<(String, Vec<u8>)> {
     for (name, addresses) in [("TASKLET_FUNC", tasklets), ("WORK_FUNC", works)] {
         globals.extend(addresses.iter().enumerate().map(|(at, address)| (format!("{name}_{at}"), address.to_ne_bytes().to_vec())));
     }
+    let names = [("AUTO_NAME_0", auto_name_0), ("AUTO_NAME_1", auto_name_1)];
+    globals.extend(names.map(|(name, value)| (name.to_owned(), value.to_ne_bytes().to_vec())));
     globals
 }
 

@@ -6,6 +6,7 @@ mod attach;
 mod choose;
 mod clock;
 mod counters;
+mod cq_look;
 mod debug;
 mod drain;
 pub mod drivers;
@@ -25,7 +26,7 @@ mod tracked;
 mod typed;
 mod view;
 
-pub use attach::{Config, HookState, Probes};
+pub use attach::{AutoTrack, Config, HookState, Probes};
 pub use clock::{ClockCheck, monotonic_ns};
 pub use counters::{KindLoss, Losses};
 pub use drain::Drain;
