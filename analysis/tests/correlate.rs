@@ -4,7 +4,7 @@ use analysis::correlate::flags::Flag;
 use analysis::correlate::{Options, Outcome, run};
 use analysis::fixture::{Fixture, Scenario, generate, ring_bytes};
 use analysis::stages::{STAGES, UNATTRIBUTED};
-use ebpf_probes::{Body, CqPost, Header, Kind};
+use ebpf_probes::{Body, CqPost, Header, Kind, Softirq};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -202,6 +202,20 @@ fn a_packet_taken_by_a_running_napi_poll_is_not_given_an_interrupt() {
     let found = found_stages(&outcome);
     assert!(outcome.joined.flags.has(Flag::NapiPolled) && !outcome.joined.flags.has(Flag::Lost));
     assert!(!found.contains_key("rx interrupt") && found.contains_key("rx softirq"), "{found:?}");
+}
+
+#[test]
+fn an_interrupt_within_the_softirq_of_another_device_is_the_packets_own() {
+    let fixture = generate(Scenario::TwoGuests, 1, 1, 2);
+    let at = |kind: Kind| *fixture.events.iter().find(|(_, body)| body.kind() == kind).expect("TwoGuests has it");
+    let (irq, softirq) = (at(Kind::IrqEntry), at(Kind::SoftirqEntry));
+    let mut busy = fixture.clone();
+    busy.events.push((Header { ts_ns: irq.0.ts_ns - 50, ..irq.0 }, Body::SoftirqEntry(Softirq { vec: 3, reserved: 0 })));
+    busy.events.push((Header { ts_ns: softirq.0.ts_ns - 1, ..softirq.0 }, Body::SoftirqExit(Softirq { vec: 3, reserved: 0 })));
+    let ((_, quiet), (_, busy)) = (join(&fixture, Options::default())[0], join(&busy, Options::default())[0]);
+    assert!(!busy.joined.flags.has(Flag::NapiPolled));
+    assert_eq!(found_stages(&busy), found_stages(&quiet));
+    assert!(found_stages(&busy)["rx interrupt"] > 0);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn start(out: &Path, arguments: &[&str]) -> Program {
     let peer = std::env::var("PEER").expect("the other guest's address");
     let out = out.to_str().expect("a plain path");
     let target = ["run", &peer, "--token-file", "/etc/rdmascope.token", "--device", "rxe0", "--connect-timeout", "60"];
-    let common = ["--no-seal", "--no-report", "--quiet", "--out", out, "--cpu", "1"];
+    let common = ["--no-peer-capture", "--no-seal", "--no-report", "--quiet", "--out", out, "--cpu", "1"];
     rdmascope(&[&target[..], &common, arguments].concat())
 }
 

@@ -30,7 +30,8 @@ const OTHER_CPU: u32 = 0;
 
 fn start(out: &Path, arguments: &[&str]) -> Program {
     let out = out.to_str().expect("a plain path");
-    let common = ["run", "--loopback", "--device", "rxe0", "--no-seal", "--no-report", "--quiet", "--out", out, "--cpu", "1"];
+    let common =
+        ["run", "--loopback", "--device", "rxe0", "--no-peer-capture", "--no-seal", "--no-report", "--quiet", "--out", out, "--cpu", "1"];
     rdmascope(&[&common, arguments].concat())
 }
 

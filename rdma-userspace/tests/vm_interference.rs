@@ -25,8 +25,10 @@ const CPU: &str = "1";
 /// The busy thread runs for so long, and rests.
 const BURST: Duration = Duration::from_millis(60);
 const REST: Duration = Duration::from_millis(140);
-/// A sample that grew by so much while the busy thread ran was hit: the scheduler gives it slices of milliseconds.
+/// A sample in which the busy thread ran for so long, by its own log, was hit: the scheduler gives it slices of milliseconds.
 const HIT_NS: u64 = 1_000_000;
+/// A longer time between two looks at the clock: the busy thread was off its CPU.
+const GAP_NS: u64 = 100_000;
 
 /// A polled run of `send`, server on the other CPU.
 fn poller(out: &Path, samples: &str) -> Program {
@@ -68,7 +70,7 @@ fn assert_sums(run: &RunReport, samples: &[SampleVerdict]) {
     }
 }
 
-/// A busy thread with a name, on the poller's CPU: runs in bursts until it is told to stop, and logs them.
+/// A busy thread with a name, on the poller's CPU: runs in bursts until it is told to stop, and logs when it had the CPU.
 fn busy_thread(stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Vec<(u64, u64)>)> {
     let stop = Arc::clone(stop);
     let busy = move || {
@@ -76,16 +78,22 @@ fn busy_thread(stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Vec<(u64
         let tid: u32 = link.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).expect("a thread id");
         let pinned = Command::new("taskset").args(["-pc", CPU, &tid.to_string()]).output().expect("taskset is there");
         assert!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr));
-        let mut bursts = Vec::new();
+        let mut slices = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            let (begin_ns, begin) = (monotonic_ns(), Instant::now());
+            let begin = Instant::now();
+            let (mut since_ns, mut last_ns) = (monotonic_ns(), monotonic_ns());
             while begin.elapsed() < BURST {
-                std::hint::spin_loop();
+                let now_ns = monotonic_ns();
+                if now_ns - last_ns > GAP_NS {
+                    slices.push((since_ns, last_ns));
+                    since_ns = now_ns;
+                }
+                last_ns = now_ns;
             }
-            bursts.push((begin_ns, monotonic_ns()));
+            slices.push((since_ns, last_ns));
             std::thread::sleep(REST);
         }
-        (tid, bursts)
+        (tid, slices)
     };
     std::thread::Builder::new().name(BUSY.to_owned()).spawn(busy).expect("a thread")
 }
@@ -101,21 +109,20 @@ fn a_busy_thread_on_the_pollers_cpu_is_named() {
     let busy = busy_thread(&stop);
     end(&mut client);
     stop.store(true, Ordering::Relaxed);
-    let (tid, bursts) = busy.join().expect("the busy thread ends");
+    let (tid, slices) = busy.join().expect("the busy thread ends");
 
     let samples = verdicts(&capture_of(&out)).expect("the capture opens");
     let run = only_run(&out);
     assert_sums(&run, &samples);
-    let mut totals: Vec<u64> = samples.iter().map(|sample| sample.total_ns).collect();
-    totals.sort_unstable();
-    let median_ns = totals[totals.len() / 2];
-    let disturbed = |sample: &&SampleVerdict| bursts.iter().any(|(begin, end)| sample.begin_ns < *end && sample.end_ns > *begin);
-    let hit: Vec<&SampleVerdict> =
-        samples.iter().filter(|it| it.total_ns > median_ns + HIT_NS && !it.is_lost()).filter(disturbed).collect();
+    let ran_in = |sample: &SampleVerdict| {
+        let overlap = |(begin, end): &(u64, u64)| sample.end_ns.min(*end).saturating_sub(sample.begin_ns.max(*begin));
+        slices.iter().map(overlap).sum::<u64>()
+    };
+    let hit: Vec<&SampleVerdict> = samples.iter().filter(|it| !it.is_lost() && ran_in(it) >= HIT_NS).collect();
     let named = hit.iter().filter(|it| it.culprit.as_ref().is_some_and(|who| who.kind == "preempted" && who.pid == Some(tid))).count();
-    println!("{} bursts, median {median_ns} ns, {} of {} samples hit, {named} name thread {tid}", bursts.len(), hit.len(), samples.len());
+    println!("{} slices, {} of {} samples hit, {named} name thread {tid}", slices.len(), hit.len(), samples.len());
     for it in hit.iter().take(5) {
-        println!("  {} ns, {:?} grew by {} ns, {:?}", it.total_ns, it.stage, it.grown_ns, it.culprit);
+        println!("  {} ns, {} of it busy; {:?} grew by {} ns, {:?}", it.total_ns, ran_in(it), it.stage, it.grown_ns, it.culprit);
     }
     assert!(hit.len() >= 10, "the busy thread hit {} samples only", hit.len());
     assert!(named * 100 >= hit.len() * 95, "{named} of {} hit samples name it", hit.len());

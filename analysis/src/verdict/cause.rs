@@ -38,7 +38,7 @@ pub(super) fn find(judge: &Judge<'_>, grown: &Grown, outcome: &Outcome, evidence
         "rx interrupt" | "rx softirq" => late_softirq(judge, grown, evidence.receive.as_ref(), flags.has(Flag::BhDeferred)),
         "requester workqueue" => worker(judge, grown, evidence.sender),
         "task workqueue" => worker(judge, grown, evidence.receiver),
-        "wire + peer" if flags.has(Flag::Loopback) && own => seen_nothing(judge),
+        "wire + peer" if flags.has(Flag::Loopback) && own => seen_nothing(judge, outcome),
         "wire + peer" => plain("peer", "the peer or the network", "the time passed on the wire or at the peer"),
         "device + network" | "post, device + network" => {
             plain("peer", "the device, the network or the peer", "the time passed in the device, on the wire or at the peer")
@@ -49,7 +49,7 @@ pub(super) fn find(judge: &Judge<'_>, grown: &Grown, outcome: &Outcome, evidence
             "the thread's own code",
             "the thread had its CPU all the time: its own code between the wake-up and the poll, or a stall that leaves no event",
         ),
-        _ if own => seen_nothing(judge),
+        _ if own => seen_nothing(judge, outcome),
         _ => plain("not_recorded", "not recorded", ""),
     }
 }
@@ -58,10 +58,12 @@ fn plain(kind: &str, name: &str, text: &str) -> (Culprit, String) {
     (Culprit { kind: kind.into(), name: name.into(), pid: None, taken_ns: None }, text.into())
 }
 
-fn seen_nothing(judge: &Judge<'_>) -> (Culprit, String) {
+fn seen_nothing(judge: &Judge<'_>, outcome: &Outcome) -> (Culprit, String) {
     let missing = judge.not_seen();
     if missing.is_empty() {
-        return plain("none_seen", "no kernel cause seen", "no kernel cause seen (hypervisor, SMI, memory or the device)");
+        let stolen = if outcome.joined.flags.has(Flag::Guest) { "; a hypervisor took CPU time in this round" } else { "" };
+        let text = format!("no kernel cause seen (hypervisor, SMI, memory or the device){stolen}");
+        return plain("none_seen", "no kernel cause seen", &text);
     }
     let text = format!("no cause was seen, but {} were not recorded", missing.join(", "));
     plain("not_recorded", "not recorded", &text)
@@ -135,7 +137,7 @@ fn waited(judge: &Judge<'_>, grown: &Grown, outcome: &Outcome, evidence: &Eviden
             plain("idle_exit", &name, &format!("CPU {cpu} was idle and had to leave its idle state{moved}"))
         }
         (Some(_), None) => plain("idle_exit", "an idle CPU", &format!("its CPU was idle{moved}")),
-        (None, None) => seen_nothing(judge),
+        (None, None) => seen_nothing(judge, outcome),
     }
 }
 

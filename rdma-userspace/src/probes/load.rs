@@ -33,8 +33,9 @@ pub(super) fn globals(plan: &Plan, config: &Config) -> Vec<(String, Vec<u8>)> {
     for (name, addresses) in [("TASKLET_FUNC", tasklets), ("WORK_FUNC", works)] {
         globals.extend(addresses.iter().enumerate().map(|(at, address)| (format!("{name}_{at}"), address.to_ne_bytes().to_vec())));
     }
-    let names = [("AUTO_NAME_0", auto_name_0), ("AUTO_NAME_1", auto_name_1)];
-    globals.extend(names.map(|(name, value)| (name.to_owned(), value.to_ne_bytes().to_vec())));
+    globals.extend(
+        [("AUTO_NAME_0", auto_name_0), ("AUTO_NAME_1", auto_name_1)].map(|(name, half)| (name.to_owned(), half.to_ne_bytes().to_vec())),
+    );
     globals
 }
 
