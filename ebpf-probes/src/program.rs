@@ -96,6 +96,8 @@ programs! {
     NetTx = 34, "net_tx";
     /// Never attached: stores the kernel's clock for the start-up check.
     ClockProbe = 35, "clock_probe";
+    /// Raw tracepoint `sys_enter`, in a round of its own: counts the system calls of one thread, records nothing.
+    Syscalls = 36, "syscalls";
     /// Raw tracepoint `page_fault_user`.
     PageFaultUser = 40, "page_fault_user";
     /// Raw tracepoint `page_fault_kernel`.

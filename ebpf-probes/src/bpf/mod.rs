@@ -11,6 +11,7 @@ mod net;
 mod rxe;
 mod rxe_packet;
 mod sched;
+mod syscalls;
 mod tracked;
 mod uverbs;
 mod work;

@@ -360,13 +360,13 @@ fn nothing_reason(hooks: &[PlannedHook]) -> String {
 }
 
 /// Kernels before 5.11 count BPF maps against the limit of locked memory.
-fn lift_memlock() {
+pub(super) fn lift_memlock() {
     let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `unlimited` is valid for the whole call. A refusal shows up as a map that cannot be created.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &unlimited) };
 }
 
-fn page_bytes() -> u32 {
+pub(super) fn page_bytes() -> u32 {
     // SAFETY: sysconf has no precondition.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u32::try_from(bytes).unwrap_or(4096)
