@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-env-changed=RDMASCOPE_BPF_OBJECT");
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the workspace").to_owned();
+    // Asked when it runs: a target folder that was copied from another tree brings a compiled script that remembers that tree.
+    let package = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let workspace = package.parent().expect("the package lies in the workspace").to_owned();
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let built = target_dir(&workspace, &out).join("bpf/rdmascope-probes");
     let committed = workspace.join("ebpf-probes/prebuilt/rdmascope-probes");
@@ -23,7 +25,12 @@ fn main() {
             std::fs::read(&built).or_else(|_| std::fs::read(&committed)).unwrap_or_default()
         }
     };
-    std::fs::write(out.join("rdmascope-probes"), object).expect("OUT_DIR is writable");
+    // Written anew, never into the old file: that one may be a hard link into another tree's target folder.
+    let copy = out.join("rdmascope-probes");
+    if copy.exists() {
+        std::fs::remove_file(&copy).expect("OUT_DIR is writable");
+    }
+    std::fs::write(&copy, object).expect("OUT_DIR is writable");
 }
 
 /// The target directory of this build: `OUT_DIR` is `TARGET[/TRIPLE]/PROFILE/build/PACKAGE-HASH/out`.

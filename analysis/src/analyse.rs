@@ -1,14 +1,16 @@
 //! One capture into finished numbers: two passes, the latencies first (they set the bands), then the join.
 use crate::bootstrap::{Compare, Side, compare};
-use crate::breakdown::Accumulator;
 use crate::capture::costs::Spread;
 use crate::capture::manifest::{Outcome as RunOutcome, Side as End};
 use crate::capture::{self, Capture, Manifest};
 use crate::compare::{LOSS_LIMIT, SLEPT_MIN};
-use crate::correlate::{self, Options, Totals};
+use crate::correlate::Totals;
 use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, Residency, RunReport};
+use crate::pass::Pass;
+pub use crate::pass::{SampleVerdict, verdicts};
 use crate::stats::{self, is_shown};
 use crate::units::{count, loss, percent};
+use crate::verdict::Judge;
 use crate::words::printable;
 use crate::{bypass, compare as poll_event, silent, two_sides};
 use ebpf_probes::Kind;
@@ -117,9 +119,10 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
     Ok(Analysed { report, untraced: std::mem::take(&mut seen.untraced) })
 }
 
+/// Latencies of the samples by round.
 #[derive(Default)]
-struct Latencies {
-    traced: BTreeMap<u32, Vec<u64>>,
+pub(crate) struct Latencies {
+    pub(crate) traced: BTreeMap<u32, Vec<u64>>,
     untraced: BTreeMap<u32, Vec<u64>>,
     /// How long the post took, untraced rounds.
     post: Vec<u64>,
@@ -129,7 +132,7 @@ struct Latencies {
 }
 
 impl Latencies {
-    fn read(capture: &mut Capture) -> capture::Result<Latencies> {
+    pub(crate) fn read(capture: &mut Capture) -> capture::Result<Latencies> {
         let rounds: BTreeMap<u32, (bool, bool)> =
             capture.manifest.rounds.iter().map(|round| (round.index, (round.traced, round.warmup))).collect();
         let mut seen = Latencies::default();
@@ -177,15 +180,13 @@ impl Latencies {
 }
 
 fn join(capture: &mut Capture, manifest: &Manifest, sorted_ns: &[u64]) -> capture::Result<(Breakdown, u64, Totals)> {
-    let mut accumulator = Accumulator::new(sorted_ns);
-    let streams = capture.streams()?;
-    let totals = correlate::run(manifest, streams.samples, streams.records, Options::default(), &mut |sample, outcome| {
-        accumulator.add(sample, outcome);
-    })?;
-    let identity = correlate::identity::Identity::of(manifest);
+    let first = Pass::over(capture, manifest, sorted_ns)?;
+    let medians = first.accumulator.medians();
+    let identity = &first.identity;
+    let judge = Judge { medians: &medians, names: &first.names, totals: &first.interference, identity };
     let exact = identity.has_cqe && identity.event_mode && identity.records(Kind::CqPost) && identity.rxe;
-    let finished = accumulator.finish(exact);
-    Ok((finished.breakdown, finished.slept, totals))
+    let finished = first.accumulator.finish(exact, &judge);
+    Ok((finished.breakdown, finished.slept, first.totals))
 }
 
 fn observer(seen: &Latencies) -> Option<ObserverCost> {

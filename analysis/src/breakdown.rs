@@ -3,9 +3,10 @@ use crate::capture::Sample;
 use crate::correlate::Outcome;
 use crate::correlate::flags::Flag;
 use crate::model::{Agreement, Band, Breakdown, SlowSample, StageStat};
-use crate::stages::{STAGES, UNATTRIBUTED};
+use crate::stages::STAGES;
 use crate::stats::{self, is_shown};
-use crate::verdict;
+use crate::verdict::evidence::Evidence;
+use crate::verdict::{COUNT, Judge, stage_name};
 use hdrhistogram::Histogram;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,48 +16,30 @@ pub const SLOW_MAX: usize = 10;
 /// A sample counts as covered when named stages make up this share of it.
 pub const COVERED_SHARE: f64 = 0.9;
 const STEPS: u64 = 300;
-const COUNT: usize = STAGES.len() + 1;
 
 /// Durations of one stage.
-pub(crate) struct Stat {
+struct Stat {
     histogram: Histogram<u64>,
-    /// Sum; negative values are in it only where they were added as such.
-    pub(crate) sum_ns: i128,
-    pub(crate) max_ns: u64,
-    pub(crate) negative: u64,
+    sum_ns: i128,
+    max_ns: u64,
+    negative: u64,
 }
 
 impl Stat {
-    pub(crate) fn new() -> Stat {
+    fn new() -> Stat {
         // Three digits, growing with the values: memory does not depend on the number of samples.
         let histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are a valid precision"));
         Stat { histogram, sum_ns: 0, max_ns: 0, negative: 0 }
     }
 
-    pub(crate) fn add(&mut self, duration_ns: u64) {
+    fn add(&mut self, duration_ns: u64) {
         // The histogram grows as needed; 2^62 ns (146 years) is what it can hold at most.
         let _ = self.histogram.record(duration_ns.min(1 << 62));
         self.sum_ns += i128::from(duration_ns);
         self.max_ns = self.max_ns.max(duration_ns);
     }
 
-    /// Adds a value that may be negative: such a one is counted and kept in the sum, and in no quantile.
-    pub(crate) fn add_raw(&mut self, value_ns: i64) {
-        match u64::try_from(value_ns) {
-            Ok(value) => self.add(value),
-            Err(_) => {
-                self.negative += 1;
-                self.sum_ns += i128::from(value_ns);
-            }
-        }
-    }
-
-    /// Values in the quantiles.
-    pub(crate) fn len(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    pub(crate) fn quantile(&self, q: f64) -> Option<u64> {
+    fn quantile(&self, q: f64) -> Option<u64> {
         let n = self.histogram.len();
         (n > 0 && is_shown(n, q)).then(|| self.histogram.value_at_quantile(q).min(self.max_ns))
     }
@@ -87,6 +70,7 @@ struct BandSum {
 struct Slow {
     sample: Sample,
     outcome: Outcome,
+    evidence: Evidence,
 }
 
 /// Takes joined samples one by one.
@@ -132,14 +116,15 @@ impl Accumulator {
         }
     }
 
-    /// Adds one sample. A sample whose clock went backwards has no latency and is not added.
-    pub fn add(&mut self, sample: &Sample, outcome: &Outcome) {
+    /// Adds one sample. A sample whose clock went backwards has no latency and is not added. `evidence` is asked for where the sample
+    /// is one of the slowest so far.
+    pub fn add(&mut self, sample: &Sample, outcome: &Outcome, evidence: impl FnOnce() -> Evidence) {
         let Some(total_ns) = sample.latency_ns() else { return };
         let joined = &outcome.joined;
         self.samples += 1;
         self.slept += u64::from(joined.slept);
         joined.flags.iter().for_each(|flag| self.flags[flag as usize] += 1);
-        self.keep_if_slow(total_ns, sample, outcome);
+        self.keep_if_slow(total_ns, sample, outcome, evidence);
         self.compare_joins(outcome);
         if joined.flags.has(Flag::Lost) {
             self.lost += 1;
@@ -195,7 +180,7 @@ impl Accumulator {
         }
     }
 
-    fn keep_if_slow(&mut self, total_ns: u64, sample: &Sample, outcome: &Outcome) {
+    fn keep_if_slow(&mut self, total_ns: u64, sample: &Sample, outcome: &Outcome, evidence: impl FnOnce() -> Evidence) {
         if self.slow.len() == SLOW_MAX {
             match self.slow.peek() {
                 Some((Reverse(least), _)) if *least >= total_ns => return,
@@ -206,15 +191,19 @@ impl Accumulator {
             }
         }
         self.slow.push((Reverse(total_ns), self.samples));
-        self.slow_samples.push((self.samples, Slow { sample: *sample, outcome: *outcome }));
+        self.slow_samples.push((self.samples, Slow { sample: *sample, outcome: *outcome, evidence: evidence() }));
     }
 
-    /// The finished numbers. `exact`: the exact join was possible, so that the two can be compared.
-    pub fn finish(mut self, exact: bool) -> Finished {
+    /// Medians so far: per stage of [`STAGES`], and last that of the unattributed time. `None`: too few samples have that stage.
+    pub fn medians(&self) -> Vec<Option<u64>> {
+        self.stats.iter().map(|stat| stat.quantile(0.5)).collect()
+    }
+
+    /// The finished numbers. `exact`: the exact join was possible, so that the two can be compared. `judge` gives the verdicts.
+    pub fn finish(mut self, exact: bool, judge: &Judge<'_>) -> Finished {
         let joined = self.samples - self.lost;
         let per_sample = |sum: i128, n: u64| if n == 0 { 0.0 } else { sum as f64 / n as f64 };
-        let name = |stage: usize| STAGES.get(stage).map_or(UNATTRIBUTED, |it| it.name).to_string();
-        let medians: Vec<Option<u64>> = self.stats.iter().map(|stat| stat.quantile(0.5)).collect();
+        let name = |stage: usize| stage_name(stage).to_string();
         let stages = (0..COUNT)
             .filter(|stage| *stage == COUNT - 1 || !self.stats[*stage].histogram.is_empty() || self.stats[*stage].negative > 0)
             .map(|stage| {
@@ -249,7 +238,7 @@ impl Accumulator {
             .collect();
         self.slow_samples.sort_by_key(|(key, slow)| (Reverse(slow.sample.latency_ns()), *key));
         let slow: Vec<SlowSample> =
-            self.slow_samples.iter().map(|(_, slow)| verdict::explain(&slow.sample, &slow.outcome, &medians)).collect();
+            self.slow_samples.iter().map(|(_, slow)| judge.explain(&slow.sample, &slow.outcome, &slow.evidence)).collect();
         let ratio = |a: u128, b: u128| if b == 0 { 0.0 } else { a as f64 / b as f64 };
         let breakdown = Breakdown {
             joined,
@@ -262,6 +251,7 @@ impl Accumulator {
             flags: Flag::ALL.iter().map(|flag| (flag.name().to_string(), self.flags[*flag as usize])).filter(|(_, n)| *n > 0).collect(),
             agreement: (exact && self.agreement.compared > 0).then_some(self.agreement),
             slow,
+            interference: judge.totals.finish(judge.identity, judge.names),
         };
         Finished { breakdown, slept: self.slept }
     }

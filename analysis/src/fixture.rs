@@ -384,6 +384,7 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
             ..Placement::default()
         },
         rounds: Vec::new(),
+        kernel_threads: Vec::new(),
         plan: vec![
             row("K5 completion handler", "ib_uverbs:ib_uverbs_comp_handler", &[Kind::CompHandler], None),
             row("other hooks", "all", &all, None),

@@ -130,6 +130,8 @@ pub struct Breakdown {
     pub agreement: Option<Agreement>,
     /// The slowest samples.
     pub slow: Vec<SlowSample>,
+    /// What took the measured thread's CPU.
+    pub interference: Interference,
 }
 
 /// What the measured rounds moved through the kernel's files and sockets. Sums over all measured rounds; `None`: not told.
@@ -212,7 +214,7 @@ pub struct SidesTable {
     pub mean_rtt_ns: f64,
     /// In path order.
     pub lines: Vec<SideLine>,
-    /// Samples whose network came out negative: kept raw in the mean, left out of the quantiles.
+    /// Samples whose network came out negative: kept raw in every figure.
     pub negative_network: u64,
 }
 
@@ -229,15 +231,15 @@ pub struct SideLine {
     pub n: u64,
     /// Sum over those samples divided by all of the table, so that means add up.
     pub mean_of_all_ns: f64,
-    /// Median; `None`: withheld.
-    pub p50_ns: Option<u64>,
+    /// Median, negative values included; `None`: withheld.
+    pub p50_ns: Option<i64>,
     /// 99th percentile; `None`: withheld.
-    pub p99_ns: Option<u64>,
+    pub p99_ns: Option<i64>,
     /// Largest.
-    pub max_ns: u64,
-    /// Share of the whole, 0 to 1.
+    pub max_ns: i64,
+    /// Share of the whole; below 0 where the sum is.
     pub share: f64,
-    /// Negative values: in the mean, in no quantile.
+    /// Negative values among the `n`: kept raw in every figure.
     pub negative: u64,
 }
 
@@ -302,7 +304,7 @@ pub struct Agreement {
 }
 
 /// One slow sample as a waterfall.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SlowSample {
     /// wr_id of its begin WR.
     pub wr_id: u64,
@@ -316,6 +318,105 @@ pub struct SlowSample {
     pub flags: Vec<String>,
     /// The verdict in one sentence, naming the stage that grew most against its median and who was in the way.
     pub verdict: String,
+    /// The stage that grew most against its median; `None`: no stage is known.
+    pub culprit_stage: Option<String>,
+    /// Who or what was in the way in that stage.
+    pub culprit: Option<Culprit>,
+    /// What took the thread's CPU while the sample ran, by begin. An overlay: the stages hold that time too.
+    pub overlay: Vec<OverlayItem>,
+    /// Sum of the known durations of the overlay.
+    pub taken_ns: u64,
+    /// Share of the sample's excess over the median latency that the overlay explains, 0 to 1; `None`: no excess.
+    pub explained_share: Option<f64>,
+}
+
+/// Who or what was in the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Culprit {
+    /// `preempted`, `migrated`, `irq`, `softirq`, `tick`, `blocked` (the thread's CPU was taken); `run_queue`, `idle_exit` (a wake-up
+    /// waited); `bottom_half`, `worker` (the kernel's work waited); `peer`; `retransmission`; `own_code` (the thread ran all the time);
+    /// `none_seen` (all was recorded, and nothing explains it); `not_recorded`.
+    pub kind: String,
+    /// Its name: a `comm`, an interrupt, a softirq, or words.
+    pub name: String,
+    /// The other thread, where there is one.
+    pub pid: Option<u32>,
+    /// For how long it had the CPU, or held the work up.
+    pub taken_ns: Option<u64>,
+}
+
+/// One time that something took the thread's CPU.
+#[derive(Clone, Debug, Serialize)]
+pub struct OverlayItem {
+    /// `preempted`, `migrated`, `irq`, `softirq`, `tick`, `blocked`, `page_fault`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The other thread, where there is one.
+    pub pid: Option<u32>,
+    /// Begin, relative to the begin of the post.
+    pub start_ns: u64,
+    /// For how long, net of what was nested in it; `None`: its end is not recorded.
+    pub duration_ns: Option<u64>,
+}
+
+/// What took the measured thread's CPU over a run's traced samples.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Interference {
+    /// Samples looked at.
+    pub samples: u64,
+    /// Samples in which anything was seen.
+    pub touched: u64,
+    /// Share of the samples' total time, 0 to 1.
+    pub share: f64,
+    /// Median over the samples of the time taken.
+    pub usual_ns: u64,
+    /// By source, the one that took most first.
+    pub sources: Vec<Source>,
+    /// Sources that are not listed.
+    pub more_sources: u64,
+    /// What they took.
+    pub more_ns: u64,
+    /// How many slow samples it explains (polling only); `None`: too few samples, or event mode.
+    pub slow: Option<SlowCauses>,
+    /// What the probes could not record, so that its absence says nothing.
+    pub not_seen: Vec<String>,
+}
+
+/// One source of interference.
+#[derive(Clone, Debug, Serialize)]
+pub struct Source {
+    /// As [`OverlayItem::kind`].
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The other thread, where there is one.
+    pub pid: Option<u32>,
+    /// How often.
+    pub times: u64,
+    /// In how many samples.
+    pub samples: u64,
+    /// Sum of the known durations.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Times of which the duration is not known.
+    pub unknown: u64,
+}
+
+/// The samples above the 99th percentile by what explains them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SlowCauses {
+    /// The 99th percentile.
+    pub above_ns: u64,
+    /// Samples above it.
+    pub n: u64,
+    /// The overlay explains at least half of their excess over the median.
+    pub explained: u64,
+    /// It explains a tenth to a half.
+    pub partly: u64,
+    /// Less: no kernel cause seen.
+    pub none_seen: u64,
 }
 
 /// One bar of a waterfall.

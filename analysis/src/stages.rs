@@ -43,6 +43,14 @@ points! {
     NetTx = "R3 tx",
     /// The interrupt of the network device that received the packet starts.
     Irq = "K1",
+    /// The thread that handles that interrupt is about to be woken.
+    IrqWaking = "irq thread waking",
+    /// The CPU switches to that thread.
+    IrqThread = "irq thread in",
+    /// The thread to which the receive softirq was put off (or that polls the device) is about to be woken.
+    NetSoftirqWaking = "NET_RX thread waking",
+    /// The CPU switches to that thread.
+    NetSoftirqThread = "NET_RX thread in",
     /// The receive softirq starts.
     NetSoftirq = "K4 NET_RX",
     /// The packet enters from the network device.
@@ -51,6 +59,10 @@ points! {
     Rcv = "R4",
     /// The task that handles it is queued.
     RespQueued = "Rq",
+    /// The thread to which that task's tasklet was put off is about to be woken.
+    RespSoftirqWaking = "task thread waking",
+    /// The CPU switches to that thread.
+    RespSoftirqThread = "task thread in",
     /// The work item or tasklet of that task starts.
     RespWork = "work start",
     /// The task starts for this queue pair.
@@ -63,8 +75,16 @@ points! {
     PostReturn = "U1 end, after the CQE",
     /// The completion interrupt of the RDMA device starts.
     CompIrq = "K1 completion",
-    /// The driver puts the CQ on its bottom half.
+    /// The thread that handles that interrupt is about to be woken.
+    CompIrqWaking = "completion irq thread waking",
+    /// The CPU switches to that thread (or the driver's handler begins in it, where its scheduling is not recorded).
+    CompIrqThread = "completion irq thread in",
+    /// The driver puts the CQ on its bottom half, or queues its work item.
     DriverEnqueue = "K3",
+    /// The thread to which the bottom half was put off is about to be woken.
+    SoftirqWaking = "softirq thread waking",
+    /// The CPU switches to that thread.
+    SoftirqThread = "softirq thread in",
     /// The bottom half that leads to the handler starts.
     BottomHalf = "K4",
     /// The completion handler is entered.
@@ -145,7 +165,26 @@ pub const STAGES: &[Stage] = &[
         name: "device + network",
         meaning: "from the end of the post to the first sign of the completion that is recorded: not split further",
         place: Place::Hardware,
-        between: &[(PostEnd, HwCqe), (PostEnd, CompIrq), (PostEnd, DriverEnqueue), (PostEnd, BottomHalf), (PostEnd, Handler)],
+        between: &[
+            (PostEnd, HwCqe),
+            (PostEnd, CompIrq),
+            (PostEnd, DriverEnqueue),
+            (PostEnd, SoftirqWaking),
+            (PostEnd, BottomHalf),
+            (PostEnd, Handler),
+        ],
+    },
+    Stage {
+        name: "post, device + network",
+        meaning: "the interrupt of the completion came before the post returned (INLINE): the two cannot be told apart",
+        place: Place::Hardware,
+        between: &[
+            (PostBegin, CompIrq),
+            (PostBegin, DriverEnqueue),
+            (PostBegin, SoftirqWaking),
+            (PostBegin, BottomHalf),
+            (PostBegin, Handler),
+        ],
     },
     Stage {
         name: "device, network and detection",
@@ -173,9 +212,10 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "requester (start not seen)",
-        meaning: "from the post to the packet where the requester's own start is not recorded or it was running already",
+        meaning: "from the post to the packet where the requester's own start is not recorded or it was running already; a running one may \
+                  find the WR before the post enters the kernel, and then the stage begins with the post",
         place: Place::Rxe,
-        between: &[(PostEnter, Xmit), (ReqQueued, Xmit)],
+        between: &[(PostEnter, Xmit), (ReqQueued, Xmit), (PostBegin, Xmit)],
     },
     Stage {
         name: "retransmission",
@@ -190,14 +230,17 @@ pub const STAGES: &[Stage] = &[
         place: Place::Rxe,
         between: &[
             (Xmit, Irq),
+            (Xmit, NetSoftirqWaking),
             (Xmit, NetSoftirq),
             (Xmit, NetRx),
             (Xmit, Rcv),
             (Rexmit, Irq),
+            (Rexmit, NetSoftirqWaking),
             (Rexmit, NetSoftirq),
             (Rexmit, NetRx),
             (Rexmit, Rcv),
             (NetTx, Irq),
+            (NetTx, NetSoftirqWaking),
             (NetTx, NetSoftirq),
             (NetTx, NetRx),
             (NetTx, Rcv),
@@ -207,19 +250,55 @@ pub const STAGES: &[Stage] = &[
         name: "rx interrupt",
         meaning: "the hard interrupt of the network device and the wait for its softirq",
         place: Place::Rxe,
-        between: &[(Irq, NetSoftirq)],
+        between: &[(Irq, NetSoftirq), (Irq, IrqWaking), (Irq, NetSoftirqWaking), (NetSoftirqThread, NetSoftirq)],
+    },
+    Stage {
+        name: "irq thread wake-up",
+        meaning: "interrupts run in threads (PREEMPT_RT, threadirqs): from the wake-up of the interrupt's thread until it has a CPU",
+        place: Place::All,
+        between: &[(IrqWaking, IrqThread), (CompIrqWaking, CompIrqThread), (CompIrq, CompIrqThread)],
+    },
+    Stage {
+        name: "irq thread",
+        meaning: "the device's interrupt handler runs in its thread, up to the softirq, the driver's request for its bottom half, or the \
+                  completion handler",
+        place: Place::All,
+        between: &[(IrqThread, NetSoftirq), (IrqThread, NetSoftirqWaking), (CompIrqThread, DriverEnqueue), (CompIrqThread, Handler)],
+    },
+    Stage {
+        name: "softirq thread wake-up",
+        meaning: "a softirq, tasklet or NAPI poll was put off to a thread (ksoftirqd, ktimers, napi): from its wake-up until it has a CPU",
+        place: Place::All,
+        between: &[(NetSoftirqWaking, NetSoftirqThread), (RespSoftirqWaking, RespSoftirqThread), (SoftirqWaking, SoftirqThread)],
     },
     Stage {
         name: "rx softirq",
         meaning: "NAPI and the network stack up to rxe",
         place: Place::Rxe,
-        between: &[(Irq, NetRx), (Irq, Rcv), (NetSoftirq, NetRx), (NetSoftirq, Rcv), (NetRx, Rcv)],
+        between: &[
+            (Irq, NetRx),
+            (Irq, Rcv),
+            (IrqThread, NetRx),
+            (IrqThread, Rcv),
+            (NetSoftirqThread, NetRx),
+            (NetSoftirqThread, Rcv),
+            (NetSoftirq, NetRx),
+            (NetSoftirq, Rcv),
+            (NetRx, Rcv),
+        ],
     },
     Stage {
         name: "task queue",
         meaning: "rxe's own queue: from the packet to the task that handles it, without the wait for a kernel worker",
         place: Place::Rxe,
-        between: &[(Rcv, RespQueued), (Rcv, RespWork), (Rcv, RespStart), (RespWork, RespStart)],
+        between: &[
+            (Rcv, RespQueued),
+            (Rcv, RespSoftirqWaking),
+            (Rcv, RespWork),
+            (Rcv, RespStart),
+            (RespSoftirqThread, RespWork),
+            (RespWork, RespStart),
+        ],
     },
     Stage {
         name: "task workqueue",
@@ -261,25 +340,34 @@ pub const STAGES: &[Stage] = &[
         name: "notify delay",
         meaning: "from the CQE to the completion handler: a tasklet on 6.1 and older, a nested call later",
         place: Place::Event,
-        between: &[(CqePosted, BottomHalf), (CqePosted, Handler), (HwCqe, CompIrq), (HwCqe, Handler)],
+        between: &[(CqePosted, SoftirqWaking), (CqePosted, BottomHalf), (CqePosted, Handler), (HwCqe, CompIrq), (HwCqe, Handler)],
     },
     Stage {
         name: "hard irq",
-        meaning: "from the interrupt to the driver's bottom-half request",
+        meaning: "from the interrupt to the driver's bottom-half request, to the handler that the driver calls in the interrupt itself, or \
+                  to the wake-up of the interrupt's thread",
         place: Place::EventHardware,
-        between: &[(CompIrq, DriverEnqueue)],
+        between: &[(CompIrq, DriverEnqueue), (CompIrq, Handler), (CompIrq, CompIrqWaking)],
     },
     Stage {
         name: "bottom-half wait",
-        meaning: "from the request (or the interrupt) to the start of the bottom half",
-        place: Place::EventHardware,
-        between: &[(DriverEnqueue, BottomHalf), (CompIrq, BottomHalf)],
+        meaning: "from the request (or the interrupt) to the start of the bottom half, without the wake-up of a thread that it was put off to",
+        place: Place::Event,
+        between: &[
+            (DriverEnqueue, BottomHalf),
+            (CompIrq, BottomHalf),
+            (CompIrqThread, BottomHalf),
+            (DriverEnqueue, SoftirqWaking),
+            (CompIrq, SoftirqWaking),
+            (CompIrqThread, SoftirqWaking),
+            (SoftirqThread, BottomHalf),
+        ],
     },
     Stage {
         name: "bottom half",
         meaning: "from the start of the bottom half to the completion handler; other CQs may be served first",
         place: Place::Event,
-        between: &[(BottomHalf, Handler), (DriverEnqueue, Handler), (CompIrq, Handler)],
+        between: &[(BottomHalf, Handler), (DriverEnqueue, Handler), (SoftirqThread, Handler)],
     },
     Stage {
         name: "handler",

@@ -4,7 +4,7 @@
 mod made_up;
 
 use analysis::capture::manifest::Metric;
-use analysis::model::{Breakdown, Latency, SlowSample, SlowStage};
+use analysis::model::{Breakdown, Interference, Latency, OverlayItem, SlowSample, SlowStage};
 use analysis::plots::bands::Bands;
 use analysis::plots::ccdf::Ccdf;
 use analysis::plots::cdf::Cdf;
@@ -140,6 +140,7 @@ fn empty_breakdown() -> Breakdown {
         flags: Vec::new(),
         agreement: None,
         slow: Vec::new(),
+        interference: Interference::default(),
     }
 }
 
@@ -176,9 +177,18 @@ fn bands_survive_numbers_that_are_none() {
 fn waterfalls_name_stage_duration_and_median() {
     let run = made_up::run(1, "send", "event", 20_000, 30_000.0);
     let breakdown = run.breakdown.as_ref().expect("a breakdown");
-    let texts = ["run queue", "(median", "time since the post began", "Verdict: the run queue took", "READER_PREEMPTED", "Slow sample 2"];
+    let texts = [
+        "run queue",
+        "(median",
+        "time since the post began",
+        "Verdict: the run queue took",
+        "READER_PREEMPTED",
+        "Slow sample 2",
+        "CPU taken",
+    ];
     draws(&Waterfall { heading: heading(false), rank: 2, sample: &breakdown.slow[1] }, &texts);
     let stage = |start_ns, duration_ns| SlowStage { name: "a stage of a later kernel <&>".into(), start_ns, duration_ns, median_ns: None };
+    let mark = |start_ns, duration_ns| OverlayItem { kind: "tick".into(), name: "timer tick".into(), pid: None, start_ns, duration_ns };
     let mut wild = SlowSample {
         wr_id: u64::MAX,
         round: u32::MAX,
@@ -186,6 +196,8 @@ fn waterfalls_name_stage_duration_and_median() {
         stages: vec![stage(0, 0), stage(u64::MAX, u64::MAX)],
         flags: Vec::new(),
         verdict: "a word without any space ".repeat(3) + &"x".repeat(3_000),
+        overlay: vec![mark(0, None), mark(u64::MAX, Some(u64::MAX))],
+        ..SlowSample::default()
     };
     draws(&Waterfall { heading: heading(false), rank: 1, sample: &wild }, &["a stage of a later kernel &lt;&amp;&gt;", "no median"]);
     wild.stages.clear();

@@ -98,6 +98,58 @@ programs! {
     ClockProbe = 35, "clock_probe";
     /// Raw tracepoint `sys_enter`, in a round of its own: counts the system calls of one thread, records nothing.
     Syscalls = 36, "syscalls";
+    /// Entry of `irq_int_handler` (older: `mlx5_irq_int_handler`) of `mlx5_core`.
+    Mlx5Irq = 55, "mlx5_irq";
+    /// Entry of `mlx5_cq_tasklet_cb` on kernels without the tasklet tracepoint.
+    Mlx5BottomHalf = 56, "mlx5_bottom_half";
+    /// Entry of `mlx4_msi_x_interrupt`.
+    Mlx4Irq = 57, "mlx4_irq";
+    /// Entry of `mlx4_cq_tasklet_cb` on kernels without the tasklet tracepoint.
+    Mlx4BottomHalf = 58, "mlx4_bottom_half";
+    /// Entry of `irdma_ceq_handler` or `i40iw_ceq_handler`.
+    IrdmaIrq = 59, "irdma_irq";
+    /// Entry of `irdma_irq_handler` or `i40iw_irq_handler`: the vector that completions share with asynchronous events.
+    IrdmaIrqShared = 60, "irdma_irq_shared";
+    /// Entry of `irdma_process_ceq` or `i40iw_process_ceq`.
+    IrdmaBottomHalf = 61, "irdma_bottom_half";
+    /// Entry of `bnxt_qplib_nq_irq`.
+    BnxtIrq = 62, "bnxt_irq";
+    /// Entry of `bnxt_qplib_service_nq` on kernels without the tasklet tracepoint.
+    BnxtBottomHalf = 63, "bnxt_bottom_half";
+    /// Entry of `bnxt_re_cqn_handler`.
+    BnxtComp = 64, "bnxt_comp";
+    /// Entry of `efa_intr_msix_comp`.
+    EfaIrq = 65, "efa_irq";
+    /// Entry of `erdma_intr_ceq_handler`.
+    ErdmaIrq = 66, "erdma_irq";
+    /// Entry of `erdma_intr_ceq_task` on kernels without the tasklet tracepoint.
+    ErdmaBottomHalf = 67, "erdma_bottom_half";
+    /// Entry of `hns_roce_v2_msix_interrupt_eq` or `hns_roce_v1_msix_interrupt_eq`.
+    HnsIrq = 68, "hns_irq";
+    /// Entry of `hns_roce_cq_completion`.
+    HnsComp = 69, "hns_comp";
+    /// Entry of `mana_gd_intr`.
+    ManaIrq = 70, "mana_irq";
+    /// Entry of `mana_ib_cq_handler`.
+    ManaComp = 71, "mana_comp";
+    /// Entry of `siw_sqe_complete`.
+    SiwSendDone = 72, "siw_send_done";
+    /// Entry of `siw_rqe_complete`.
+    SiwRecvDone = 73, "siw_recv_done";
+    /// Entry of `qedr_irq_handler`.
+    QedrIrq = 74, "qedr_irq";
+    /// Entry of `t4_sge_intr_msix`.
+    Cxgb4Irq = 75, "cxgb4_irq";
+    /// Entry of `napi_rx_handler` of `cxgb4`.
+    Cxgb4BottomHalf = 76, "cxgb4_bottom_half";
+    /// Entry of `c4iw_ev_handler`.
+    Cxgb4Comp = 77, "cxgb4_comp";
+    /// Entry of `pvrdma_intrx_handler`.
+    PvrdmaIrq = 78, "pvrdma_irq";
+    /// Entry of `rvt_cq_enter`.
+    RvtCqEnter = 79, "rvt_cq_enter";
+    /// Entry of `ib_uverbs_poll_cq`: polling through the kernel, counts and records nothing.
+    UverbsPoll = 100, "uverbs_poll";
     /// Raw tracepoint `page_fault_user`.
     PageFaultUser = 40, "page_fault_user";
     /// Raw tracepoint `page_fault_kernel`.

@@ -194,7 +194,7 @@ record! {
         qpn: u32,
         /// `ib_wc_status`.
         status: u32,
-        /// `ib_wc_opcode`.
+        /// `ib_wc_opcode`; `u32::MAX` where the driver has its own (siw's sends).
         opcode: u32,
         /// Bytes transferred.
         byte_len: u32,

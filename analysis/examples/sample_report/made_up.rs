@@ -2,8 +2,8 @@
 use analysis::capture::costs::{Absent, DetectionWindow, HitPoll, PollCosts, Spread};
 use analysis::capture::manifest::{Device, Host, LossRow, Manifest, Metric, Outcome, Placement, PlanRow, Round, Run};
 use analysis::model::{
-    Agreement, Band, Breakdown, Comparison, CpuCost, Latency, ObserverCost, Quantile, Report, Residency, RunReport, SilentHook, SlowSample,
-    SlowStage, StageStat,
+    Agreement, Band, Breakdown, Comparison, CpuCost, Culprit, Interference, Latency, ObserverCost, OverlayItem, Quantile, Report,
+    Residency, RunReport, SilentHook, SlowCauses, SlowSample, SlowStage, Source, StageStat,
 };
 
 /// Marks every page that is made of these numbers.
@@ -171,6 +171,19 @@ fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
                 verdict: "the run queue took 12 times its median: kworker/1:2 (pid 77) held CPU 1 for most of it; all events are there. \
                           Pin the waiter to a CPU that runs no interrupts of this device and try again."
                     .into(),
+                culprit_stage: Some("run queue".into()),
+                culprit: Some(Culprit {
+                    kind: "run_queue".into(),
+                    name: "kworker/1:2".into(),
+                    pid: Some(77),
+                    taken_ns: Some(total as u64),
+                }),
+                overlay: vec![
+                    taken("irq", "irq 24 (virtio1-input.0)", total * 0.97, 2_100),
+                    taken("tick", "timer tick", total * 0.98, 900),
+                ],
+                taken_ns: 3_000,
+                explained_share: (!event).then_some(0.02),
             }
         })
         .collect();
@@ -185,6 +198,43 @@ fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
         flags: vec![("NO_SLEEP".into(), 812), ("TASK_BUSY".into(), 31)],
         agreement: Some(Agreement { compared: n, agreed: n }),
         slow,
+        interference: interference(n, mean_ns, event),
+    }
+}
+
+fn taken(kind: &str, name: &str, start: f64, duration_ns: u64) -> OverlayItem {
+    OverlayItem { kind: kind.into(), name: name.into(), pid: None, start_ns: start as u64, duration_ns: Some(duration_ns) }
+}
+
+fn interference(n: u64, mean_ns: f64, event: bool) -> Interference {
+    let source = |kind: &str, name: &str, pid, times: u64, each_ns: u64| Source {
+        kind: kind.into(),
+        name: name.into(),
+        pid,
+        times,
+        samples: times,
+        total_ns: times * each_ns,
+        max_ns: each_ns * 3,
+        unknown: 0,
+    };
+    Interference {
+        samples: n,
+        touched: n / 50,
+        share: 0.004,
+        usual_ns: 0,
+        sources: vec![
+            source("preempted", "preempted by busy (thread 321)", Some(321), 3, (mean_ns * 40.0) as u64),
+            source("tick", "timer tick", None, n / 60, 900),
+            source("irq", "irq 24 (virtio1-input.0)", None, n / 900, 2_100),
+        ],
+        slow: (!event).then_some(SlowCauses {
+            above_ns: (mean_ns * 3.0) as u64,
+            n: n / 100,
+            explained: n / 150,
+            partly: 3,
+            none_seen: n / 400,
+        }),
+        ..Interference::default()
     }
 }
 
@@ -291,6 +341,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         tool_revision: Some("made-up".into()),
         started_unix_s: 1_700_000_000,
         side: Default::default(),
+        kernel_threads: Vec::new(),
         server_side: Default::default(),
         host: Host {
             kernel: "6.1.0-made-up".into(),

@@ -86,6 +86,9 @@ pub struct Manifest {
     pub placement: Placement,
     /// The rounds, in the order in which they ran; warm-up rounds record no samples.
     pub rounds: Vec<Round>,
+    /// Kernel threads in the path whose scheduling was recorded; empty where nothing runs in threads or the probes were not there.
+    #[serde(default)]
+    pub kernel_threads: Vec<KernelThread>,
     /// The probe plan; empty at level `none`.
     pub plan: Vec<PlanRow>,
     /// Records by kind: attempted, delivered, lost.
@@ -245,6 +248,9 @@ pub struct Round {
     pub samples: u64,
     /// Operations that failed.
     pub failed: u64,
+    /// Time that a hypervisor took from all CPUs of this machine in ns, from /proc/stat; coarse (ticks).
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
     /// CPU time of the measured thread in ns (user and system).
     pub thread_cpu_ns: u64,
     /// CPU time of the server's thread in ns, where it told.
@@ -321,6 +327,15 @@ pub struct SyscallCount {
     pub name: String,
     /// Calls.
     pub calls: u64,
+}
+
+/// A kernel thread in the completion path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelThread {
+    /// Its thread id.
+    pub pid: u32,
+    /// Its name as the kernel tells it, such as `irq/25-virtio0-input.0` or `ksoftirqd/1`; old kernels cut it after 15 characters.
+    pub name: String,
 }
 
 /// One row of the probe plan.

@@ -4,6 +4,7 @@
 //! post ([`super::forward`]), forward to the wake-up ([`super::wakeup`]). A milestone that was not seen is left out.
 use super::flags::{Flag, Flags};
 use super::identity::Identity;
+use super::learned::Learned;
 use super::window::{SLACK_NS, Window};
 use super::{forward, wakeup};
 use crate::capture::Sample;
@@ -135,7 +136,7 @@ pub struct Found {
 }
 
 /// Builds the chain.
-pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, found: Found) -> Joined {
+pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, learned: &Learned, found: Found) -> Joined {
     let cqe = found.cqe;
     let mut joined = Joined::default();
     let chain = &mut joined.chain;
@@ -146,15 +147,23 @@ pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, found: F
     }
     forward::post(&mut joined, window, sample, identity, cqe);
     forward::packet(&mut joined, window, sample, identity, cqe);
-    wakeup::event(&mut joined, window, sample, identity, found);
+    let incomplete = wakeup::event(&mut joined, window, sample, identity, learned, found);
     wakeup::interference(&mut joined, window, sample, identity, cqe);
     post_end(&mut joined, sample, cqe.map(|at| window.ts(at)));
     joined.flags.set_if(found.earlier_event, Flag::Spurious);
     general_flags(&mut joined, sample, identity);
-    if is_incomplete(&joined, window, sample, identity, found) {
+    if incomplete || is_incomplete(&joined, window, sample, identity, found) {
         joined.flags.set(Flag::Lost);
     }
+    if sent_early(&joined.chain) {
+        joined.chain.clear(Point::PostEnter);
+    }
     joined
+}
+
+/// The request was on its way before rxe's post function was entered.
+fn sent_early(chain: &Chain) -> bool {
+    chain.get(Point::PostEnter).zip(chain.get(Point::Xmit)).is_some_and(|(entered, sent)| sent < entered)
 }
 
 /// The end of the post is a milestone where nothing of the kernel is seen before it, or where the CQE was there before it.
@@ -167,9 +176,11 @@ fn post_end(joined: &mut Joined, sample: &Sample, cqe_ns: Option<u64>) {
         }
         return;
     }
-    let next = chain.points().nth(1);
-    if next.is_some_and(|(point, ts)| point > Point::HwCqe && point != Point::CqePosted && ts >= sample.post_end_ns) {
+    let Some((_, ts)) = chain.points().nth(1).filter(|(point, _)| *point > Point::HwCqe && *point != Point::CqePosted) else { return };
+    if ts >= sample.post_end_ns {
         chain.set(Point::PostEnd, sample.post_end_ns);
+    } else {
+        joined.flags.set(Flag::Inline);
     }
 }
 
@@ -177,6 +188,7 @@ fn general_flags(joined: &mut Joined, sample: &Sample, identity: &Identity) {
     let flags = &mut joined.flags;
     flags.set_if(sample.empty_wakeups > 0, Flag::Spurious);
     flags.set_if(identity.realtime, Flag::Rt);
+    flags.set_if(identity.stolen_rounds.contains(&sample.round), Flag::Guest);
     let cqe = joined.chain.get(Point::CqePosted);
     flags.set_if(sample.arm_ns > 0 && cqe.is_some_and(|ts| ts < sample.arm_ns), Flag::PreArm);
     flags.set_if(identity.event_mode && !joined.slept, Flag::NoSleep);

@@ -33,9 +33,13 @@ flags! {
     MultiCqChannel = "MULTI_CQ_CHANNEL",
     /// The event woke more than one thread.
     MultiWaiter = "MULTI_WAITER",
-    /// The packet was taken by a NAPI poll that an earlier interrupt began: no interrupt of its own.
+    /// The completion's interrupt or its event queue served other CQs too, or more than one entry of this CQ.
+    IrqShared = "IRQ_SHARED",
+    /// The packet (or, with a driver that completes in NAPI, the completion) was taken by a NAPI poll that an earlier interrupt began: no
+    /// interrupt of its own.
     NapiPolled = "NAPI_POLLED",
-    /// A bottom half ran later in another thread (ksoftirqd) than the one that its cause interrupted.
+    /// A softirq or tasklet ran later and in another thread than what asked for it: in ksoftirqd, or in another one that a threaded kernel
+    /// chose. A driver's work item is no deferral.
     BhDeferred = "BH_DEFERRED",
     /// The completion handler was called outside of the interrupt path.
     NotIrq = "NOT_IRQ",
@@ -55,7 +59,9 @@ flags! {
     ClockUnsure = "CLOCK_UNSURE",
     /// Records are missing: the chain is not complete and nothing else explains it.
     Lost = "LOST",
-    /// PREEMPT_RT kernel: interrupts and softirqs run in threads.
+    /// The machine is virtual and its hypervisor took more than 1 % of the CPUs' time during the round.
+    Guest = "GUEST",
+    /// Interrupts run in threads: a PREEMPT_RT kernel, or an interrupt thread was seen in the path.
     Rt = "RT",
 }
 

@@ -1,5 +1,6 @@
 //! From the post to the CQE: what rxe, the network device and the workers did for this sample.
 use super::chain::Joined;
+use super::context::{Interrupt, Role, same};
 use super::flags::Flag;
 use super::identity::Identity;
 use super::window::{NET_RX, TASKLET, Window};
@@ -23,6 +24,8 @@ pub fn post(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity:
     }
     let Some(sent) = Sent::find(events, sample) else { return };
     chain.set(Point::Xmit, window.ts(sent.last_new));
+    // The requester was running and found the WR in the queue before the doorbell came: R1 is no milestone then (see `sent_early`).
+    joined.flags.set_if(entered.is_some_and(|at| at > sent.last_new), Flag::TaskBusy);
     if let Some(again) = sent.last_again {
         chain.set(Point::Rexmit, window.ts(again));
         joined.flags.set(Flag::Retransmit);
@@ -100,7 +103,7 @@ pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identit
     if identity.same_kernel {
         joined.flags.set(Flag::Loopback);
     } else {
-        arrival(joined, window, rcv, sent_ns);
+        arrival(joined, window, identity, rcv, sent_ns);
     }
     let task = match cqe {
         Some(cqe) => task_before(window, cqe, identity.qpn, |task| identity.is_ending_task(task)),
@@ -110,20 +113,23 @@ pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identit
             .find(|(_, event)| is_task(event, identity.qpn, |task| identity.is_ending_task(task)))
             .map(|(at, _)| at),
     };
-    let chain = &mut joined.chain;
     match task.filter(|task| *task > rcv) {
         Some(task) => {
-            chain.set(Point::RespStart, window.ts(task));
+            joined.chain.set(Point::RespStart, window.ts(task));
             let after_ns = window.ts(rcv);
             if let Some(work) = work_before(window, task, after_ns) {
-                chain.set(Point::RespWork, window.ts(work));
+                joined.chain.set(Point::RespWork, window.ts(work));
                 if let Some(queued) = queued_before(window, work, after_ns) {
-                    chain.set(Point::RespQueued, window.ts(queued));
+                    joined.chain.set(Point::RespQueued, window.ts(queued));
                 }
                 let deferred = matches!(window.events[work].body, Body::SoftirqEntry(_) | Body::TaskletEntry(_))
                     && window.events[work].header.pid != window.events[rcv].header.pid
                     && window.events[work].header.cpu == window.events[rcv].header.cpu;
                 joined.flags.set_if(deferred, Flag::BhDeferred);
+                if let Some(thread) = identity.threads.softirq_entry(window, work, after_ns) {
+                    joined.chain.set(Point::RespSoftirqWaking, window.ts(thread.waking));
+                    joined.chain.set(Point::RespSoftirqThread, window.ts(thread.switch));
+                }
             }
         }
         None => joined.flags.set_if(identity.records(Kind::RxeTask), Flag::TaskBusy),
@@ -131,10 +137,10 @@ pub fn packet(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identit
 }
 
 /// How the packet came in: with an interrupt and a softirq of its own, or by an earlier NAPI poll. The end of a softirq may not be
-/// recorded; the last one that began on the packet's CPU is the one it came in.
-fn arrival(joined: &mut Joined, window: &Window<'_>, rcv: usize, sent_ns: u64) {
+/// recorded; the last one that began on the packet's CPU is the one it came in. Where interrupts or softirqs run in threads, the
+/// wake-ups of these threads are stages of their own.
+fn arrival(joined: &mut Joined, window: &Window<'_>, identity: &Identity, rcv: usize, sent_ns: u64) {
     let Body::RxeRcv(RxeRcv { skb, .. }) = window.events[rcv].body else { return };
-    let cpu = window.events[rcv].header.cpu;
     let enters = window
         .before(rcv)
         .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
@@ -142,25 +148,62 @@ fn arrival(joined: &mut Joined, window: &Window<'_>, rcv: usize, sent_ns: u64) {
     if let Some((at, _)) = enters {
         joined.chain.set(Point::NetRx, window.ts(at));
     }
-    let softirq = match window.open_net_rx(rcv) {
-        Some(Some(at)) if window.ts(at) >= sent_ns => at,
-        _ => return joined.flags.set(Flag::NapiPolled),
+    let threads = &identity.threads;
+    let softirq = match threads.role(window.events[rcv].header.pid) {
+        // A thread that polls devices: there is no softirq around it.
+        Some(Role::Napi) => rcv,
+        _ => match window.open_net_rx(rcv) {
+            Some(Some(at)) if window.ts(at) >= sent_ns => at,
+            _ => return joined.flags.set(Flag::NapiPolled),
+        },
     };
-    joined.chain.set(Point::NetSoftirq, window.ts(softirq));
-    let irq = window
-        .before(softirq)
-        .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
-        .filter(|(_, event)| event.header.cpu == cpu)
-        .take_while(|(_, event)| {
-            !matches!(event.body, Body::SoftirqExit(Softirq { vec: NET_RX, .. }) | Body::SoftirqEntry(Softirq { vec: NET_RX, .. }))
-        })
-        .find(|(_, event)| matches!(event.body, Body::IrqEntry(_)));
-    match irq {
-        Some((at, event)) => {
-            joined.chain.set(Point::Irq, window.ts(at));
-            joined.flags.set_if(event.header.pid != window.events[softirq].header.pid, Flag::BhDeferred);
+    if softirq != rcv {
+        joined.chain.set(Point::NetSoftirq, window.ts(softirq));
+    }
+    let cause = match threads.softirq_entry(window, softirq, sent_ns) {
+        Some(thread) => {
+            joined.chain.set(Point::NetSoftirqWaking, window.ts(thread.waking));
+            joined.chain.set(Point::NetSoftirqThread, window.ts(thread.switch));
+            thread.waking
         }
-        None => joined.flags.set(Flag::NapiPolled),
+        None => softirq,
+    };
+    let put_off = matches!(threads.role(window.events[softirq].header.pid), Some(Role::Softirq));
+    let in_irq_thread = matches!(threads.role(window.events[cause].header.pid), Some(Role::Irq(_)));
+    let is_net_rx = |event: &Event| {
+        matches!(event.body, Body::SoftirqExit(Softirq { vec: NET_RX, .. }) | Body::SoftirqEntry(Softirq { vec: NET_RX, .. }))
+    };
+    let header = window.events[cause].header;
+    let interrupt = if in_irq_thread {
+        let found = threads.interrupt(window, cause, None, sent_ns);
+        // One softirq of that thread has served the interrupt already: this one began without another.
+        let served =
+            |entry: usize| window.before(cause).take_while(|(at, _)| *at > entry).any(|(_, it)| same(&it.header, &header) && is_net_rx(it));
+        if found.entry.is_some_and(served) { Interrupt::default() } else { found }
+    } else {
+        // An interrupt within the softirq before (of a busy device, say) is served by this one; one before that began was served by it.
+        let mut earlier = window
+            .before(cause)
+            .take_while(|(_, event)| event.header.ts_ns >= sent_ns)
+            .filter(|(_, event)| event.header.cpu == header.cpu)
+            .take_while(|(_, event)| !matches!(event.body, Body::SoftirqEntry(Softirq { vec: NET_RX, .. })));
+        Interrupt { entry: earlier.find(|(_, event)| matches!(event.body, Body::IrqEntry(_))).map(|(at, _)| at), thread: None }
+    };
+    if let Some(thread) = interrupt.thread {
+        joined.chain.set(Point::IrqWaking, window.ts(thread.waking));
+        joined.chain.set(Point::IrqThread, window.ts(thread.switch));
+        joined.flags.set(Flag::Rt);
+    }
+    match interrupt.entry {
+        Some(at) => {
+            joined.chain.set(Point::Irq, window.ts(at));
+            let elsewhere = !in_irq_thread && softirq != rcv && !same(&window.events[at].header, &window.events[softirq].header);
+            joined.flags.set_if(put_off || elsewhere, Flag::BhDeferred);
+        }
+        None => {
+            joined.flags.set(Flag::NapiPolled);
+            joined.flags.set_if(put_off, Flag::BhDeferred);
+        }
     }
 }
 
@@ -171,10 +214,7 @@ fn is_task(event: &Event, our_qpn: u32, is_right: impl Fn(u32) -> bool) -> bool 
 /// The task in whose run the event at `at` happened: the last start of one on the same CPU in the same thread.
 fn task_before(window: &Window<'_>, at: usize, qpn: u32, is_right: impl Fn(u32) -> bool) -> Option<usize> {
     let header = window.events[at].header;
-    window
-        .before(at)
-        .find(|(_, event)| event.header.cpu == header.cpu && event.header.pid == header.pid && is_task(event, qpn, &is_right))
-        .map(|(at, _)| at)
+    window.before(at).find(|(_, event)| same(&event.header, &header) && is_task(event, qpn, &is_right)).map(|(at, _)| at)
 }
 
 /// The work item, tasklet or tasklet softirq in which the task at `task` runs, begun after `after_ns`.
@@ -183,7 +223,7 @@ fn work_before(window: &Window<'_>, task: usize, after_ns: u64) -> Option<usize>
     window
         .before(task)
         .take_while(|(_, event)| event.header.ts_ns >= after_ns)
-        .filter(|(_, event)| event.header.cpu == header.cpu && event.header.pid == header.pid)
+        .filter(|(_, event)| same(&event.header, &header))
         .take_while(|(_, event)| !matches!(event.body, Body::SoftirqExit(_)))
         .find(|(_, event)| {
             matches!(event.body, Body::WorkStart(_) | Body::TaskletEntry(_) | Body::SoftirqEntry(Softirq { vec: TASKLET, .. }))

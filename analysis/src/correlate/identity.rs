@@ -1,6 +1,13 @@
 //! Who the join looks for, and what the probes could have recorded: both from the manifest.
+use super::context::Threads;
+use super::hardware::Shape;
 use crate::capture::Manifest;
+use crate::capture::manifest::Round;
 use ebpf_probes::{CompHandler, Kind, path};
+use std::collections::BTreeSet;
+
+/// A round in which the hypervisor took more than this share of the CPUs' time is flagged GUEST.
+pub const STEAL_SHARE: f64 = 0.01;
 
 /// Threads, queues and facts of the run that the join needs.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +36,14 @@ pub struct Identity {
     pub realtime: bool,
     /// The clock check was made and failed.
     pub clock_unsure: bool,
+    /// How the driver comes from its interrupt to the handler (no matter on rxe).
+    pub shape: Shape,
+    /// Interrupt of the CQ's completion vector, where the device tells.
+    pub irq: Option<u32>,
+    /// Rounds in which a hypervisor took more than [`STEAL_SHARE`] of the CPUs' time.
+    pub stolen_rounds: BTreeSet<u32>,
+    /// The kernel threads whose scheduling was recorded.
+    pub threads: Threads,
     kinds: u64,
 }
 
@@ -58,6 +73,10 @@ impl Identity {
                 .clock_check
                 .as_ref()
                 .is_some_and(|check| check.kernel_ns < check.before_ns || check.kernel_ns > check.after_ns),
+            shape: Shape::of(&manifest.device.driver),
+            irq: manifest.placement.irq,
+            stolen_rounds: manifest.rounds.iter().filter(|round| is_stolen(round, manifest.host.cpus)).map(|round| round.index).collect(),
+            threads: Threads::of(&manifest.kernel_threads, manifest.host.realtime),
             kinds: if kinds == 0 { u64::MAX } else { kinds },
         }
     }
@@ -85,4 +104,9 @@ impl Identity {
     pub fn ending_path(&self) -> u32 {
         if self.ends_with_request { path::RESPONDER } else { path::COMPLETER }
     }
+}
+
+fn is_stolen(round: &Round, cpus: u32) -> bool {
+    let elapsed_ns = round.end_ns.saturating_sub(round.begin_ns) as f64 * f64::from(cpus.max(1));
+    round.steal_ns.is_some_and(|stolen| stolen as f64 > elapsed_ns * STEAL_SHARE)
 }

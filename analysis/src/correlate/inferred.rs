@@ -61,7 +61,7 @@ impl Inferred {
         if sample.wait_end_ns == 0 {
             return None;
         }
-        let slept_until = window.switch_in(identity.tid, sample.wait_begin_ns, sample.wait_end_ns);
+        let slept_until = window.woken_in(identity.tid, sample.wait_begin_ns, sample.wait_end_ns);
         let found = match slept_until {
             Some(switch) => {
                 let until = window.events[switch].header.ts_ns;

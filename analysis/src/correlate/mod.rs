@@ -4,11 +4,14 @@
 //! ([`exact`], [`inferred`]) say which CQE and which handler call are the sample's, and [`chain`] makes the milestones of it.
 //! Linear in the events, memory bounded by the longest sample.
 pub mod chain;
+pub mod context;
 pub mod exact;
 pub mod flags;
 mod forward;
+pub mod hardware;
 pub mod identity;
 pub mod inferred;
+pub mod learned;
 mod wakeup;
 pub mod window;
 
@@ -19,8 +22,9 @@ use ebpf_probes::Event;
 use exact::Exact;
 use identity::Identity;
 use inferred::Inferred;
+use learned::Learned;
 use std::iter::Peekable;
-use window::{Buffer, SLACK_NS};
+use window::{Buffer, SLACK_NS, Window};
 
 /// Choices of the correlation; the default is what reports use.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,10 +70,25 @@ pub fn run(
     options: Options,
     sink: &mut dyn FnMut(&Sample, &Outcome),
 ) -> capture::Result<Totals> {
+    each(manifest, samples, records, options, &mut |sample, outcome, _| sink(sample, outcome))
+}
+
+/// As [`run`], with the events of each sample's window.
+///
+/// # Errors
+/// What the streams report.
+pub fn each(
+    manifest: &Manifest,
+    samples: Stream<Sample>,
+    records: Stream<Record>,
+    options: Options,
+    sink: &mut dyn FnMut(&Sample, &Outcome, &Window<'_>),
+) -> capture::Result<Totals> {
     let identity = Identity::of(manifest);
     let mut events = Events { records: records.peekable(), totals: Totals::default() };
     let mut buffer = Buffer::default();
     let mut exact = Exact::default();
+    let mut learned = Learned::default();
     let mut inferred = if options.mutant { Inferred::mutant() } else { Inferred::default() };
     for sample in samples {
         let sample = sample?;
@@ -80,10 +99,12 @@ pub fn run(
         while let Some(event) = events.next_until(sample.done_ns.saturating_add(SLACK_NS))? {
             let id = buffer.push(event);
             inferred.observe(id, &event, &identity);
+            learned.observe(id, &event);
             buffer.forget_before(sample.post_begin_ns);
         }
         events.totals.samples += 1;
         events.totals.held_max = events.totals.held_max.max(buffer.len() as u64);
+        learned.forget_before(buffer.first_id());
         let window = buffer.window(sample.done_ns);
         let hit = if identity.has_cqe && !options.inferred_only { exact.find(&window, &sample) } else { None };
         let call = inferred.trigger(&window, &sample, &identity);
@@ -95,11 +116,12 @@ pub fn run(
                 let earlier_event = exact_at.is_none() && sample.wait_end_ns > 0 && call.is_some_and(|call| call.id < window.id(hit.cqe));
                 Found { cqe: Some(hit.cqe), handler: exact_at, earlier_event }
             }
-            None => Found { cqe: None, handler: inferred_at, earlier_event: false },
+            // A call before the post was for an earlier CQE; this one was found by the poll after it.
+            None => Found { cqe: None, handler: inferred_at, earlier_event: call.is_some_and(|call| call.ts_ns < sample.post_begin_ns) },
         };
-        let joined = chain::build(&window, &sample, &identity, found);
+        let joined = chain::build(&window, &sample, &identity, &learned, found);
         let outcome = Outcome { joined, exact_trigger: exact_at.map(|at| window.id(at)), inferred_trigger: call.map(|call| call.id) };
-        sink(&sample, &outcome);
+        sink(&sample, &outcome, &window);
     }
     while events.next_until(u64::MAX)?.is_some() {}
     Ok(events.totals)

@@ -1,34 +1,50 @@
 //! From the CQE to user space: the bottom half, the handler, the wake-up of the thread; and what took the thread's CPU.
 use super::chain::{Found, Joined, Preemption};
+use super::context::same;
 use super::flags::Flag;
+use super::hardware::Path;
 use super::identity::Identity;
+use super::learned::Learned;
 use super::window::{TASKLET, Window};
 use crate::capture::Sample;
 use crate::stages::Point;
 use ebpf_probes::{Body, CompHandler, Kind, Softirq, Switch};
 
 /// K3/K4, K5, K6, K0, K7, K8, K9 and the return of the blocking read. Only where the thread read an event.
-pub fn event(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, found: Found) {
+/// True when a milestone of the interrupt path is missing that could have been recorded.
+pub fn event(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, learned: &Learned, found: Found) -> bool {
     let Found { cqe, handler, earlier_event } = found;
     let cqe_ns = cqe.map(|at| window.ts(at));
     if sample.wait_end_ns == 0 || cqe_ns.is_some_and(|ts| ts > sample.wait_end_ns) {
-        return;
+        return false;
     }
     if earlier_event {
         joined.chain.set(Point::WaitEnd, sample.wait_end_ns);
-        return;
+        return false;
     }
-    let switch = window.switch_in(identity.tid, sample.wait_begin_ns, sample.wait_end_ns);
-    joined.slept = match switch {
+    joined.slept = match window.woken_in(identity.tid, sample.wait_begin_ns, sample.wait_end_ns) {
         Some(_) => true,
-        None => !identity.records(Kind::SchedSwitch) && handler.is_some_and(|at| waking_after(window, at, identity.tid).is_some()),
+        None => !identity.records(Kind::SchedSwitch) && handler.is_some_and(|at| waking_after(window, at, identity).is_some()),
     };
     joined.chain.set(Point::WaitEnd, sample.wait_end_ns);
-    let Some(handler) = handler.filter(|at| window.ts(*at) <= sample.wait_end_ns) else { return };
+    let Some(handler) = handler.filter(|at| window.ts(*at) <= sample.wait_end_ns) else { return false };
     joined.chain.set(Point::Handler, window.ts(handler));
-    bottom_half(joined, window, identity, cqe, handler, sample.post_begin_ns);
+    let incomplete = match cqe {
+        _ if !identity.rxe => Path { window, identity, learned, begin_ns: sample.post_begin_ns, handler }.join(joined),
+        Some(cqe) => {
+            bottom_half(joined, window, identity, cqe, handler);
+            false
+        }
+        None => false,
+    };
     sharing(joined, window, identity, handler);
-    let Some(waking) = waking_after(window, handler, identity.tid).filter(|at| window.ts(*at) <= sample.wait_end_ns) else { return };
+    wake_up(joined, window, sample, identity, handler);
+    incomplete
+}
+
+/// K6, K0, K7, K8, K9.
+fn wake_up(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, handler: usize) {
+    let Some(waking) = waking_after(window, handler, identity).filter(|at| window.ts(*at) <= sample.wait_end_ns) else { return };
     joined.chain.set(Point::Waking, window.ts(waking));
     let wakeup = window
         .after(waking)
@@ -38,7 +54,7 @@ pub fn event(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity
     if let Some(at) = wakeup {
         joined.chain.set(Point::Wakeup, window.ts(at));
     }
-    let Some(switch) = switch.filter(|at| *at > waking) else {
+    let Some(switch) = window.switch_in(identity.tid, window.ts(waking), sample.wait_end_ns).filter(|_| joined.slept) else {
         joined.flags.set_if(identity.records(Kind::SchedSwitch), Flag::WokenOnCpu);
         return read_return(joined, window, sample, identity, waking);
     };
@@ -71,51 +87,38 @@ fn read_return(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identi
     }
 }
 
-/// K6 has no key of its own: it is the wake-up of our thread that follows the handler call on the same CPU, before anything on
-/// that CPU shows that the handler is over.
-fn waking_after(window: &Window<'_>, handler: usize, tid: u32) -> Option<usize> {
-    let cpu = window.events[handler].header.cpu;
-    for (at, event) in window.after(handler).filter(|(_, event)| event.header.cpu == cpu) {
+/// K6 has no key of its own: it is the wake-up of our thread that follows the handler call in the same context, before anything there
+/// shows that the handler is over. A thread that calls the handler may be preempted in it (and on PREEMPT_RT wait for a lock).
+fn waking_after(window: &Window<'_>, handler: usize, identity: &Identity) -> Option<usize> {
+    let header = window.events[handler].header;
+    for (at, event) in window.after(handler).filter(|(_, event)| same(&event.header, &header)) {
         match event.body {
-            Body::SchedWaking(wake) if wake.target_pid == tid => return Some(at),
-            Body::CompHandler(_) | Body::SchedSwitch(_) | Body::SoftirqExit(_) | Body::TaskletEntry(_) | Body::WorkStart(_) => return None,
+            Body::SchedWaking(wake) if wake.target_pid == identity.tid => return Some(at),
+            Body::CompHandler(_) | Body::SoftirqExit(_) | Body::TaskletEntry(_) | Body::WorkStart(_) => return None,
+            Body::SchedSwitch(switch) if switch.preempted == 0 && !identity.threads.forced() => return None,
             _ => {}
         }
     }
     None
 }
 
-/// The bottom half around the handler call: a tasklet or softirq on its CPU, after the CQE; on hardware also the driver's request
-/// and the interrupt before it.
-fn bottom_half(joined: &mut Joined, window: &Window<'_>, identity: &Identity, cqe: Option<usize>, handler: usize, begin_ns: u64) {
+/// On rxe: the tasklet (or its softirq) between the CQE and the handler, and the thread that it was put off to.
+fn bottom_half(joined: &mut Joined, window: &Window<'_>, identity: &Identity, cqe: usize, handler: usize) {
     let header = window.events[handler].header;
-    let since = cqe.map_or(begin_ns, |at| window.ts(at));
-    let here =
-        || window.before(handler).take_while(|(_, event)| event.header.ts_ns >= since).filter(|(_, event)| event.header.cpu == header.cpu);
-    let half = here()
+    let half = window
+        .before(handler)
+        .take_while(|(at, _)| *at > cqe)
+        .filter(|(_, event)| same(&event.header, &header))
         .take_while(|(_, event)| !matches!(event.body, Body::SoftirqExit(Softirq { vec: TASKLET, .. })))
-        .find(|(at, event)| {
-            cqe.is_none_or(|cqe| *at > cqe)
-                && matches!(event.body, Body::TaskletEntry(_) | Body::SoftirqEntry(Softirq { vec: TASKLET, .. }))
-        })
+        .find(|(_, event)| matches!(event.body, Body::TaskletEntry(_) | Body::SoftirqEntry(Softirq { vec: TASKLET, .. })))
         .map(|(at, _)| at);
-    if let Some(half) = half {
-        joined.chain.set(Point::BottomHalf, window.ts(half));
-        let cause = cqe.filter(|at| window.events[*at].header.cpu == header.cpu);
-        joined.flags.set_if(cause.is_some_and(|at| window.events[at].header.pid != window.events[half].header.pid), Flag::BhDeferred);
-    }
-    if identity.rxe {
-        return;
-    }
-    let before = half.unwrap_or(handler);
-    let enqueue = here().find(|(at, event)| *at < before && matches!(event.body, Body::DriverEnqueue(_))).map(|(at, _)| at);
-    let irq = here().find(|(at, event)| *at < enqueue.unwrap_or(before) && matches!(event.body, Body::IrqEntry(_))).map(|(at, _)| at);
-    if let Some(at) = enqueue {
-        joined.chain.set(Point::DriverEnqueue, window.ts(at));
-    }
-    match irq {
-        Some(at) => joined.chain.set(Point::CompIrq, window.ts(at)),
-        None => joined.flags.set_if(half.is_none() && identity.records(Kind::IrqEntry), Flag::NotIrq),
+    let Some(half) = half else { return };
+    joined.chain.set(Point::BottomHalf, window.ts(half));
+    let (cause, half_header) = (window.events[cqe].header, window.events[half].header);
+    joined.flags.set_if(cause.cpu == half_header.cpu && cause.pid != half_header.pid, Flag::BhDeferred);
+    if let Some(thread) = identity.threads.softirq_entry(window, half, window.ts(cqe)) {
+        joined.chain.set(Point::SoftirqWaking, window.ts(thread.waking));
+        joined.chain.set(Point::SoftirqThread, window.ts(thread.switch));
     }
 }
 
@@ -124,18 +127,23 @@ fn sharing(joined: &mut Joined, window: &Window<'_>, identity: &Identity, handle
     let other_cq =
         window.events.iter().any(|event| matches!(event.body, Body::CompHandler(body) if body.channel == channel && body.cq != cq));
     joined.flags.set_if(other_cq, Flag::MultiCqChannel);
-    let cpu = window.events[handler].header.cpu;
+    let header = window.events[handler].header;
     let other_waiter = window
         .after(handler)
-        .filter(|(_, event)| event.header.cpu == cpu)
+        .filter(|(_, event)| same(&event.header, &header))
         .take_while(|(_, event)| matches!(event.body, Body::SchedWaking(_) | Body::SchedWakeup(_)))
-        .any(|(_, event)| matches!(event.body, Body::SchedWaking(wake) if wake.target_pid != identity.tid));
+        .any(|(_, event)| match event.body {
+            Body::SchedWaking(wake) => wake.target_pid != identity.tid && identity.threads.role(wake.target_pid).is_none(),
+            _ => false,
+        });
     joined.flags.set_if(other_waiter, Flag::MultiWaiter);
 }
 
 /// What took the CPU from the measured thread after the CQE was there (or, while polling, in the whole sample).
 pub fn interference(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, cqe: Option<usize>) {
-    let from_ns = joined.chain.get(Point::SwitchIn).or(cqe.map(|at| window.ts(at))).unwrap_or(sample.post_end_ns);
+    // A sleep is no loss of the CPU: where its end is not known, only what comes after the read counts.
+    let otherwise = || if joined.slept { sample.wait_end_ns } else { cqe.map_or(sample.post_end_ns, |at| window.ts(at)) };
+    let from_ns = joined.chain.get(Point::SwitchIn).unwrap_or_else(otherwise);
     let mut cpu = None;
     for (at, event) in window.events.iter().enumerate().filter(|(_, event)| event.header.ts_ns <= sample.done_ns) {
         let time = event.header.ts_ns;

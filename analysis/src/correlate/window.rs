@@ -1,6 +1,6 @@
 //! The events around one sample, cut out of the stream: from its post to its completion. Memory is bounded by the longest sample,
 //! not by the capture.
-use ebpf_probes::{Body, Event, Softirq, Switch};
+use ebpf_probes::{Body, Event, Irq, Softirq, Switch};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Events of one window at most; a sample with more is flagged LOST.
@@ -18,6 +18,8 @@ pub const TASKLET: u32 = 6;
 pub struct CpuState {
     /// A receive softirq runs.
     pub in_net_rx: bool,
+    /// The last interrupt that began there.
+    pub last_irq: Option<u32>,
 }
 
 /// The rolling buffer of events.
@@ -51,6 +53,11 @@ impl Buffer {
         self.events.is_empty()
     }
 
+    /// Number of the first event held.
+    pub fn first_id(&self) -> u64 {
+        self.first_id
+    }
+
     /// Forgets the events before `begin_ns`, keeping what they say of their CPUs.
     pub fn forget_before(&mut self, begin_ns: u64) {
         while self.events.front().is_some_and(|event| event.header.ts_ns < begin_ns) {
@@ -63,6 +70,9 @@ impl Buffer {
             self.first_id += 1;
             if let Some(open) = net_rx_change(&event) {
                 self.cpus.entry(event.header.cpu).or_default().in_net_rx = open;
+            }
+            if let Body::IrqEntry(Irq { irq, .. }) = event.body {
+                self.cpus.entry(event.header.cpu).or_default().last_irq = Some(irq);
             }
         }
     }
@@ -116,6 +126,11 @@ impl<'a> Window<'a> {
         self.overflowed_until_ns >= begin_ns && self.overflowed_until_ns > 0
     }
 
+    /// What was known of a CPU when the window began.
+    pub fn cpu(&self, cpu: u32) -> CpuState {
+        self.cpus.get(&cpu).copied().unwrap_or_default()
+    }
+
     /// Time of the event at this position.
     pub fn ts(&self, at: usize) -> u64 {
         self.events[at].header.ts_ns
@@ -129,6 +144,24 @@ impl<'a> Window<'a> {
     /// The events before this position, latest first.
     pub fn before(&self, at: usize) -> impl Iterator<Item = (usize, &'a Event)> + use<'a> {
         self.events[..at].iter().enumerate().rev()
+    }
+
+    /// The last switch to `tid` in (`after_ns`, `until_ns`] that ended a sleep: a thread that was only preempted on its way into or
+    /// out of the sleep is not woken by what comes next.
+    pub fn woken_in(&self, tid: u32, after_ns: u64, until_ns: u64) -> Option<usize> {
+        let (mut found, mut was_preempted) = (None, false);
+        for (at, event) in self.events.iter().enumerate() {
+            let Body::SchedSwitch(Switch { prev_pid, next_pid, preempted, .. }) = event.body else { continue };
+            if prev_pid == tid {
+                was_preempted = preempted != 0;
+            } else if next_pid == tid {
+                if !was_preempted && event.header.ts_ns > after_ns && event.header.ts_ns <= until_ns {
+                    found = Some(at);
+                }
+                was_preempted = false;
+            }
+        }
+        found
     }
 
     /// The first switch to `tid` in (`after_ns`, `until_ns`].

@@ -11,6 +11,8 @@ use plotters::backend::DrawingBackend;
 
 const ROW: f64 = 25.0;
 const BAR: f64 = 16.0;
+/// Marks that are drawn at most.
+const MARKS_MAX: usize = 500;
 /// Room for the label after a bar.
 const LABEL: f64 = 230.0;
 
@@ -28,7 +30,7 @@ pub struct Waterfall<'a> {
 impl Chart for Waterfall<'_> {
     fn size(&self) -> (u32, u32) {
         let frame = self.frame();
-        let rows = self.sample.stages.len().max(2) as f64;
+        let rows = (self.sample.stages.len().max(2) + usize::from(self.has_overlay())) as f64;
         (WIDE, (frame.top() + frame.bottom() + 10.0 + rows * ROW + 44.0) as u32)
     }
 
@@ -65,11 +67,34 @@ impl Chart for Waterfall<'_> {
             };
             canvas.text(&median, (x1 + 8.0, y), 12.0, INK, Align::Left)?;
         }
+        if self.has_overlay() {
+            self.overlay(canvas, &x, left, plot.top + ROW * (self.sample.stages.len() as f64 + 0.5))?;
+        }
         Ok(())
     }
 }
 
 impl Waterfall<'_> {
+    fn has_overlay(&self) -> bool {
+        !self.sample.stages.is_empty() && !self.sample.overlay.is_empty()
+    }
+
+    /// One row of marks where something took the thread's CPU: it lies over the stages and is none itself.
+    fn overlay<DB: DrawingBackend>(&self, canvas: &Canvas<'_, DB>, x: &Axis, left: f64, y: f64) -> DrawResult<DB> {
+        canvas.text("CPU taken", (left - 10.0, y), 13.0, INK, Align::Right)?;
+        let mut end = left;
+        for item in self.sample.overlay.iter().take(MARKS_MAX) {
+            let x0 = x.px(item.start_ns as f64);
+            let x1 = x.px(item.start_ns.saturating_add(item.duration_ns.unwrap_or(0)) as f64).max(x0 + 1.5);
+            canvas.fill((x0, y - BAR / 2.0), (x1, y + BAR / 2.0), INK, 0.75)?;
+            end = end.max(x1);
+        }
+        let longest = self.sample.overlay.iter().max_by_key(|item| item.duration_ns);
+        let most = longest.map_or(String::new(), |item| format!("; most by {}", item.name));
+        let text = format!("{}{most}", duration(self.sample.taken_ns as f64));
+        canvas.text(&fit(&text, 12.0, LABEL), (end + 8.0, y), 12.0, INK, Align::Left)
+    }
+
     fn title(&self) -> String {
         format!(
             "Slow sample {}: {} in all, {} (round {}, wr_id {:#x})",

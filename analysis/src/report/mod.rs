@@ -4,6 +4,7 @@ mod bypass;
 mod costs;
 pub mod html;
 pub mod json;
+mod overlay;
 mod runs;
 mod sides;
 pub mod text;

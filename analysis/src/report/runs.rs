@@ -1,6 +1,6 @@
 //! One run as text: the stage table with bars, and in full everything that is known of it.
 use super::text::{Style, metric, quantile, share, table, title};
-use super::{bypass, costs};
+use super::{bypass, costs, overlay};
 use crate::model::{Breakdown, RunReport};
 use crate::units::{count, ns};
 use std::fmt::Write;
@@ -114,6 +114,7 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     text.push('\n');
     stages(text, run, style);
     if let Some(breakdown) = &run.breakdown {
+        interference(text, breakdown, style);
         details(text, breakdown, style);
     }
 }
@@ -154,6 +155,23 @@ fn poll_and_post(text: &mut String, run: &RunReport, style: Style) {
     }
     for why in costs::absent(run) {
         let _ = writeln!(text, "    absent: {why}");
+    }
+}
+
+/// What took the CPU from the measured thread.
+pub(super) fn interference(text: &mut String, breakdown: &Breakdown, style: Style) {
+    let it = &breakdown.interference;
+    let _ = writeln!(text, "  {}", style.bold("what took the thread's CPU (an overlay: the stages hold that time too)"));
+    let _ = writeln!(text, "    {}", overlay::summary(it));
+    let mut rows = vec![["source", "times", "samples", "in all", "longest"].map(String::from).to_vec()];
+    rows.extend(overlay::rows(it).into_iter().map(|row| row.to_vec()));
+    if rows.len() > 1 {
+        for line in table(&rows, 1).lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    for sentence in overlay::sentences(it) {
+        let _ = writeln!(text, "    {sentence}");
     }
 }
 

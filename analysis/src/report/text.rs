@@ -67,6 +67,10 @@ pub fn render(report: &Report, full: bool, color: bool) -> String {
             runs::full(&mut text, run, style);
         } else if run.manifest.run.mode != "poll" {
             runs::stages(&mut text, run, style);
+        } else if let Some(breakdown) = &run.breakdown {
+            let _ = writeln!(text, "{}", style.bold(&format!("What disturbed: {}", title(run))));
+            runs::interference(&mut text, breakdown, style);
+            text.push('\n');
         }
         sides::section(&mut text, run, style, full);
     }

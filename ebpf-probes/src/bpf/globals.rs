@@ -65,7 +65,7 @@ globals! {
 
     /// 1: `sched_switch` has the state of the thread that leaves as its fourth argument.
     SWITCH_TELLS_STATE: u32 = 0;
-    /// 1: tasklets are recorded only when their function is one of the four below.
+    /// 1: tasklets are recorded only when their function is one of the eight of `TASKLET_FUNC_*`.
     TASKLET_FILTER: u32 = 0;
     /// Address of a tasklet's function that leads to a completion handler, or 0.
     TASKLET_FUNC_0: u64 = 0;
@@ -89,6 +89,35 @@ globals! {
     TRACE_ALL_CQS: u32 = 0;
     /// Packets are recorded for this interface only; 0 means all.
     IFINDEX: u32 = 0;
+
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_4: u64 = 0;
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_5: u64 = 0;
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_6: u64 = 0;
+    /// As `TASKLET_FUNC_0`.
+    TASKLET_FUNC_7: u64 = 0;
+    /// 0: every work item is recorded, because there are more functions than places for them.
+    WORK_FILTER: u32 = 1;
+    /// As `WORK_FUNC_0`.
+    WORK_FUNC_2: u64 = 0;
+    /// As `WORK_FUNC_0`.
+    WORK_FUNC_3: u64 = 0;
+    /// `bnxt_qplib_cq.id`.
+    OFF_BNXT_CQ_ID: u32 = OFFSET_UNKNOWN;
+    /// `siw_qp.base_qp`: from the `siw_qp` to its `ib_qp`.
+    OFF_SIW_QP_IBQP: u32 = OFFSET_UNKNOWN;
+    /// `siw_qp.scq`.
+    OFF_SIW_QP_SCQ: u32 = OFFSET_UNKNOWN;
+    /// `siw_qp.rcq`.
+    OFF_SIW_QP_RCQ: u32 = OFFSET_UNKNOWN;
+    /// `siw_cq.base_cq`: from the `siw_cq` to its `ib_cq`.
+    OFF_SIW_CQ_IBCQ: u32 = OFFSET_UNKNOWN;
+    /// `ib_wc.qp`.
+    OFF_WC_QP: u32 = OFFSET_UNKNOWN;
+    /// `rvt_cq.ibcq`: from the `rvt_cq` to its `ib_cq`.
+    OFF_RVT_CQ_IBCQ: u32 = OFFSET_UNKNOWN;
 }
 
 /// The offset, unless it is not known.

@@ -7,7 +7,7 @@ use aya_ebpf::programs::RawTracePointContext;
 use ebpf_probes::config::NONE;
 use ebpf_probes::{CpuIdle, Irq, Kind, Napi, Program, Softirq, Tasklet};
 
-use super::globals::{EVERY_END, IRQ_FILTER, TASKLET_FILTER, TASKLET_FUNC_0, TASKLET_FUNC_1, TASKLET_FUNC_2, TASKLET_FUNC_3};
+use super::globals::*;
 use super::hit::Hit;
 use super::tracked;
 
@@ -94,7 +94,9 @@ pub fn tasklet_entry(ctx: RawTracePointContext) -> i32 {
 
 #[inline(always)]
 fn leads_to_a_handler(func: u64) -> bool {
-    func == TASKLET_FUNC_0.load() || func == TASKLET_FUNC_1.load() || func == TASKLET_FUNC_2.load() || func == TASKLET_FUNC_3.load()
+    let first = func == TASKLET_FUNC_0.load() || func == TASKLET_FUNC_1.load() || func == TASKLET_FUNC_2.load();
+    let more = func == TASKLET_FUNC_3.load() || func == TASKLET_FUNC_4.load() || func == TASKLET_FUNC_5.load();
+    first || more || func == TASKLET_FUNC_6.load() || func == TASKLET_FUNC_7.load()
 }
 
 /// `napi_poll(struct napi_struct *napi, int work, int budget)`, at the end of a poll.

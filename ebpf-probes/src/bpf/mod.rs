@@ -1,6 +1,8 @@
 //! The programs by area, and what they share.
 
 mod clock;
+mod driver_chain;
+mod driver_comp;
 mod globals;
 mod hit;
 mod interference;
@@ -8,9 +10,11 @@ mod irq;
 mod mlx4;
 mod mlx5;
 mod net;
+mod rdmavt;
 mod rxe;
 mod rxe_packet;
 mod sched;
+mod siw;
 mod syscalls;
 mod tracked;
 mod uverbs;

@@ -132,7 +132,8 @@ pub fn rxe_cq_post(ctx: ProbeContext) -> u32 {
     0
 }
 
+/// Whether the `ib_cq` belongs to user space.
 #[inline(always)]
-fn is_user_cq(cq: u64) -> bool {
+pub fn is_user_cq(cq: u64) -> bool {
     known(&OFF_CQ_UOBJECT).and_then(|offset| read::<u64>(cq, offset)).is_some_and(|uobject| uobject != 0)
 }

@@ -4,7 +4,7 @@ use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 use ebpf_probes::{Kind, Program, Work};
 
-use super::globals::{OFF_WORK_FUNC, WORK_FUNC_0, WORK_FUNC_1, known};
+use super::globals::*;
 use super::hit::{Hit, now_ns};
 use super::read;
 
@@ -25,8 +25,13 @@ fn work(work: u64, program: Program, kind: Kind) -> i32 {
     let Some(hit) = Hit::of(program) else { return 0 };
     let Some(offset) = known(&OFF_WORK_FUNC) else { return 0 };
     let Some(func) = read::<u64>(work, offset) else { return 0 };
-    if func == WORK_FUNC_0.load() || func == WORK_FUNC_1.load() {
+    if WORK_FILTER.load() == 0 || leads_to_a_completion(func) {
         hit.emit_at(now_ns(), kind, Work { work, func });
     }
     0
+}
+
+#[inline(always)]
+fn leads_to_a_completion(func: u64) -> bool {
+    func == WORK_FUNC_0.load() || func == WORK_FUNC_1.load() || func == WORK_FUNC_2.load() || func == WORK_FUNC_3.load()
 }

@@ -1,5 +1,5 @@
 //! `rdmascope doctor`: what this machine does to a measurement.
-use super::print;
+use super::{doctor_probes, print};
 use crate::doctor::{self, colour_wanted};
 use crate::probes::{Level, Plan};
 use std::path::Path;
@@ -17,10 +17,16 @@ pub struct Args {
     /// JSON instead of text.
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    plan: doctor_probes::Args,
 }
 
 /// Looks, and prints.
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.plan.probes {
+        return doctor_probes::main(&args.plan, args.json);
+    }
     let options = doctor::Options { device: args.device.clone(), json: args.json, ..doctor::Options::default() };
     let mut findings = doctor::run(&options);
     let plan = match Plan::for_kernel(Path::new("/"), Level::Std) {

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Each asks a lower layer and turns its answer into text and an exit code.
 mod compare;
 mod doctor;
+mod doctor_probes;
 pub mod exit;
 mod report;
 mod run;

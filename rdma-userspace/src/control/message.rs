@@ -6,7 +6,7 @@
 use crate::runner::{Params, PeerInfo, RoundStats};
 use crate::verbs::GidEntry;
 use analysis::capture::costs::Spread;
-use analysis::capture::manifest::{ClockCheck, Device, Host, LossRow, Placement, PlanRow};
+use analysis::capture::manifest::{ClockCheck, Device, Host, KernelThread, LossRow, Placement, PlanRow};
 use serde::{Deserialize, Serialize};
 
 /// From the client.
@@ -210,6 +210,9 @@ pub struct Side {
     pub device: Device,
     /// Its thread, queue pair and CQ.
     pub placement: Placement,
+    /// Kernel threads in its path whose scheduling its probes record.
+    #[serde(default)]
+    pub kernel_threads: Vec<KernelThread>,
     /// Its probes.
     pub plan: Vec<PlanRow>,
     /// Proof that its probes' clock is its runner's.

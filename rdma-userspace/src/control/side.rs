@@ -5,7 +5,7 @@ use super::ControlError;
 use super::message::{Keep, Reply, Side, SideRound};
 use crate::probes::{Guardian, Harvest, Level, Observer, ProbeError};
 use crate::runner::{Endpoint, Mode, PeerInfo, RoundStats};
-use crate::system::{Root, device, irq};
+use crate::system::{Root, device, irq, threads};
 use crate::verbs::{Device, gid_table};
 use analysis::capture::Sample;
 use analysis::capture::manifest::{self as format, Placement};
@@ -42,6 +42,9 @@ impl Default for Allowed {
 pub struct End {
     device: format::Device,
     placement: Placement,
+    /// Kernel threads in the path here.
+    threads: Vec<format::KernelThread>,
+    /// The server's thread polls.
     polls: bool,
 }
 
@@ -56,6 +59,7 @@ impl End {
             .unwrap_or_default();
         End {
             polls: params.mode_of(endpoint.role()) == Mode::Poll,
+            threads: threads::in_path(device.name(), &[cpu]),
             device: format::Device {
                 name: device.name().to_owned(),
                 driver: device.driver(),
@@ -90,7 +94,7 @@ impl End {
 impl End {
     /// Of no endpoint.
     pub fn made_up() -> End {
-        End { device: format::Device::default(), placement: Placement::default(), polls: true }
+        End { device: format::Device::default(), placement: Placement::default(), threads: Vec::new(), polls: true }
     }
 }
 
@@ -173,8 +177,12 @@ impl<'a> Keeper<'a> {
     /// When a set of the probes is full.
     pub fn open(&mut self, run: u32, mut end: End, tid: u32) -> Result<(), ControlError> {
         end.placement.tid = tid;
-        let (tgid, qpn, polls) = (end.placement.tgid, end.placement.qpn, end.polls);
-        self.ask(move |it| it.track(tgid, tid, qpn, polls))?;
+        let (tgid, qpn, polls, threads) = (end.placement.tgid, end.placement.qpn, end.polls, std::mem::take(&mut end.threads));
+        let tracked = self.ask(move |it| {
+            it.track(tgid, tid, qpn, polls)?;
+            it.track_kernel_threads(threads)
+        })?;
+        end.threads = tracked.unwrap_or_default();
         self.runs.insert(run, KeptRun { end, rounds: Vec::new(), cut: None });
         Ok(())
     }
@@ -214,6 +222,7 @@ impl<'a> Keeper<'a> {
             host: crate::system::host::host(),
             device: kept.end.device.clone(),
             placement: kept.end.placement.clone(),
+            kernel_threads: kept.end.threads.clone(),
             plan,
             clock_check,
             rounds: kept.rounds.iter().map(|round| round.index).collect(),

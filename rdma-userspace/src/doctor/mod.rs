@@ -9,6 +9,7 @@ mod finding;
 mod gids;
 mod irq;
 mod kernel;
+mod kernel_side;
 mod limits;
 mod memory;
 mod pcie;
@@ -16,6 +17,10 @@ mod provider;
 mod rights;
 mod text;
 
+#[cfg(test)]
+mod hardware_tests;
+#[cfg(test)]
+mod probes_tests;
 #[cfg(test)]
 mod tests;
 
@@ -52,7 +57,8 @@ const AREAS: &[Area] = &[
     Area { title: "Memory", checks: memory::CHECKS },
     Area { title: "Limits", checks: limits::CHECKS },
     Area { title: "Kernel and clock", checks: kernel::CHECKS },
-    Area { title: "What the probes need", checks: rights::CHECKS },
+    Area { title: "What the probes may do", checks: rights::CHECKS },
+    Area { title: "What the probes need", checks: kernel_side::CHECKS },
 ];
 
 /// Looks at the machine. Nothing is changed, no device is opened.

@@ -1,18 +1,18 @@
-//! Tests of the doctor on trees of files.
+//! Tests of the doctor on trees of files; cards and what the probes need have files of their own.
 use super::{Finding, Findings, Options, Severity, run};
 use crate::system::Root;
 use crate::system::fixture::{Tree, base_machine, rxe_machine, with_rxe};
 
-fn doctor(tree: &Tree, device: Option<&str>) -> Findings {
+pub(super) fn doctor(tree: &Tree, device: Option<&str>) -> Findings {
     run(&Options { device: device.map(str::to_owned), json: false, root: tree.root() })
 }
 
-fn find<'f>(findings: &'f Findings, id: &str) -> &'f Finding {
+pub(super) fn find<'f>(findings: &'f Findings, id: &str) -> &'f Finding {
     findings.findings.iter().find(|finding| finding.id == id).unwrap_or_else(|| panic!("no finding {id}: {findings:#?}"))
 }
 
 /// A machine on which everything needed is there.
-fn good() -> Tree {
+pub(super) fn good() -> Tree {
     let lib = "usr/lib/x86_64-linux-gnu";
     rxe_machine()
         .file("sys/kernel/security/lsm", "capability\n")
@@ -128,7 +128,6 @@ fn idle_states_and_governor() {
 fn settings_that_change_figures_are_warned_about_with_a_command() {
     let cases: &[(&str, &str, &str)] = &[
         ("kernel.clocksource", "sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
-        ("probes.lockdown", "sys/kernel/security/lockdown", "none integrity [confidentiality]\n"),
         ("probes.jit", "proc/sys/net/core/bpf_jit_enable", "0\n"),
         ("irq.irqbalance", "proc/812/comm", "irqbalance\n"),
         ("cpu.load", "proc/loadavg", "1.93 1.0 0.5 3/200 4242\n"),
@@ -144,78 +143,6 @@ fn settings_that_change_figures_are_warned_about_with_a_command() {
         assert!(finding.effect.is_some(), "{id}");
         assert_eq!(after.exit_code(), 0, "{id} does not make a measurement impossible");
     }
-}
-
-#[test]
-fn an_ordinary_user_is_told_what_is_missing() {
-    let tree = good()
-        .file("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n")
-        .file("proc/self/limits", "Max locked memory         65536                65536                bytes\n")
-        .file("proc/sys/kernel/perf_event_paranoid", "3\n");
-    let findings = doctor(&tree, None);
-    assert_eq!(find(&findings, "probes.rights").severity, Severity::Warn);
-    assert_eq!(find(&findings, "limits.memlock").severity, Severity::Warn);
-    assert!(find(&findings, "limits.memlock").found.contains("64 kiB"));
-    assert_eq!(find(&findings, "probes.perf_event_paranoid").severity, Severity::Note);
-    assert_eq!(findings.exit_code(), 0);
-}
-
-/// A machine with an mlx5 card: port active at 100 Gb/s, slot of 8 lanes at 8 GT/s, two nodes.
-fn mlx5() -> Tree {
-    let pci = "sys/devices/pci0000:00/0000:03:00.0";
-    let port = "sys/class/infiniband/mlx5_0/ports/1";
-    let interrupts = "            CPU0       CPU1
- 40:          1          0 PCI-MSIX-0000:03:00.0   0-edge      mlx5_async@pci:0000:03:00.0
- 41:          9          0 PCI-MSIX-0000:03:00.0   1-edge      mlx5_comp0@pci:0000:03:00.0
- 42:          9          0 PCI-MSIX-0000:03:00.0   2-edge      mlx5_comp1@pci:0000:03:00.0
-";
-    let mut tree = base_machine()
-        .file(&format!("{pci}/current_link_speed"), "8.0 GT/s PCIe\n")
-        .file(&format!("{pci}/current_link_width"), "8\n")
-        .file(&format!("{pci}/aer_dev_correctable"), "BadTLP 7\nTOTAL_ERR_COR 7\n")
-        .file(&format!("{pci}/numa_node"), "1\n")
-        .link(&format!("{pci}/driver"), "../../../bus/pci/drivers/mlx5_core")
-        .link("sys/class/infiniband/mlx5_0/device", "../../../devices/pci0000:00/0000:03:00.0")
-        .file("sys/class/infiniband/mlx5_0/fw_ver", "28.41.1000\n")
-        .file(&format!("{port}/state"), "4: ACTIVE\n")
-        .file(&format!("{port}/link_layer"), "Ethernet\n")
-        .file(&format!("{port}/rate"), "100 Gb/sec (4X EDR)\n")
-        .file(&format!("{port}/gids/0"), "0000:0000:0000:0000:0000:ffff:0a00:0002\n")
-        .file(&format!("{port}/gid_attrs/types/0"), "IB/RoCE v1\n")
-        .file(&format!("{port}/gid_attrs/ndevs/0"), "eth0\n")
-        .file("sys/devices/system/node/node0/cpulist", "0\n")
-        .file("sys/devices/system/node/node1/cpulist", "1\n")
-        .file("proc/sys/kernel/numa_balancing", "1\n")
-        .file("proc/interrupts", interrupts)
-        .file("sys/module/mlx_compat/initstate", "live\n")
-        .file("sys/module/ib_uverbs/initstate", "live\n")
-        .file("sys/module/mlx5_core/initstate", "live\n")
-        .file("sys/module/mlx5_core/version", "24.10-1.1.4\n")
-        .file("sys/kernel/btf/ib_uverbs", "x");
-    for irq in 40..43 {
-        tree = tree.file(&format!("{pci}/msi_irqs/{irq}"), "msix\n").file(&format!("proc/irq/{irq}/effective_affinity_list"), "0\n");
-    }
-    tree
-}
-
-#[test]
-fn a_card_in_a_bad_place() {
-    let findings = doctor(&mlx5(), None);
-    let warned = |id: &str, word: &str| {
-        let finding = find(&findings, id);
-        assert_eq!(finding.severity, Severity::Warn, "{finding:?}");
-        assert!(finding.found.contains(word), "{finding:?}");
-    };
-    warned("pcie.link", "63 Gb/s, less than the port's 100 Gb/s");
-    warned("pcie.errors", "7 corrected");
-    warned("irq.vectors", "all on CPU 0");
-    warned("irq.numa", "not on its NUMA node 1 (CPUs 1)");
-    warned("gid.table", "RoCE v1");
-    warned("memory.numa_balancing", "nodes: 2");
-    assert!(find(&findings, "device.stack").found.contains("24.10-1.1.4"));
-    assert!(find(&findings, "probes.module_btf").found.ends_with("modules mlx5_core"), "ib_uverbs has its types");
-    assert!(find(&findings, "net.flow_control").command.as_deref().is_some_and(|command| command.contains("dcb pfc show dev eth0")));
-    assert!(findings.text(false).contains("mlx5_0 (mlx5_core, firmware 28.41.1000)"));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A module's BTF continues the numbering of types and strings of the kernel's own, which it needs as its base.
 
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 use super::btf_format::{Sections, TypeHead, head_at, kind, record_len, sections, u32_at};
 
@@ -73,13 +74,15 @@ pub enum BtfError {
 /// Types of the kernel or of one module.
 #[derive(Debug)]
 pub struct Btf {
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     sections: Sections,
     /// Start of each own record; index 0 is type `first_id`.
     records: Vec<u32>,
     first_id: u32,
     first_string: u32,
     base: Option<Arc<Btf>>,
+    /// Own records by the hash of their name, sorted; made at the first look-up.
+    names: OnceLock<Vec<(u64, u32)>>,
 }
 
 impl Btf {
@@ -96,9 +99,8 @@ impl Btf {
             at += record_len(&head_at(&bytes, at)?, at)?;
         }
         // Type 0 is `void`, which has no record.
-        let first_id = base.as_ref().map_or(1, |base| base.first_id + base.records.len() as u32);
-        let first_string = base.as_ref().map_or(0, |base| base.first_string + (base.sections.strings_end - base.sections.strings) as u32);
-        Ok(Btf { bytes, sections, records, first_id, first_string, base })
+        let (first_id, first_string) = base.as_ref().map_or((1, 0), |base| base.next());
+        Ok(Btf { bytes, sections, records, first_id, first_string, base, names: OnceLock::new() })
     }
 
     /// Offset in bytes of a member, given as a dotted path such as `res.task`. Anonymous structs and unions are looked through.
@@ -161,17 +163,41 @@ impl Btf {
 
     /// First type of that name for which `is_kind` holds, own types first.
     fn find(&self, name: &str, is_kind: impl Fn(&TypeHead) -> bool + Copy) -> Option<u32> {
-        let own = self.records.iter().position(|at| {
-            head_at(&self.bytes, *at as usize).is_ok_and(|head| is_kind(&head) && self.string(head.name) == Some(name.as_bytes()))
+        self.find_own(name, is_kind).or_else(|| self.base.as_ref()?.find(name, is_kind))
+    }
+
+    /// First own type of that name for which `is_kind` holds.
+    pub(super) fn find_own(&self, name: &str, is_kind: impl Fn(&TypeHead) -> bool) -> Option<u32> {
+        let names = self.names.get_or_init(|| self.hash_names());
+        let hash = hash_of(name.as_bytes());
+        let from = names.partition_point(|(other, _)| *other < hash);
+        let same_hash = names[from..].iter().take_while(|(other, _)| *other == hash);
+        let mut indices = same_hash.map(|(_, index)| *index);
+        let index = indices.find(|index| {
+            let head = head_at(&self.bytes, self.records[*index as usize] as usize);
+            head.is_ok_and(|head| is_kind(&head) && self.string(head.name) == Some(name.as_bytes()))
         });
-        match own {
-            Some(index) => Some(self.first_id + index as u32),
-            None => self.base.as_ref().and_then(|base| base.find(name, is_kind)),
-        }
+        index.map(|index| self.first_id + index)
+    }
+
+    fn hash_names(&self) -> Vec<(u64, u32)> {
+        let name = |(index, at): (usize, &u32)| {
+            let head = head_at(&self.bytes, *at as usize).ok().filter(|head| head.name != 0)?;
+            Some((hash_of(self.string(head.name)?), index as u32))
+        };
+        let mut names: Vec<_> = self.records.iter().enumerate().filter_map(name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The first id and the first string offset of a BTF that continues this one.
+    pub(super) fn next(&self) -> (u32, u32) {
+        let strings = (self.sections.strings_end - self.sections.strings) as u32;
+        (self.first_id + self.records.len() as u32, self.first_string + strings)
     }
 
     /// The record of a type: its head, the BTF that holds it, and where.
-    fn record(&self, id: u32) -> Result<(TypeHead, &Btf, usize), BtfError> {
+    pub(super) fn record(&self, id: u32) -> Result<(TypeHead, &Btf, usize), BtfError> {
         match &self.base {
             Some(base) if id < self.first_id => base.record(id),
             _ => {
@@ -182,11 +208,11 @@ impl Btf {
         }
     }
 
-    fn head(&self, id: u32) -> Result<(TypeHead, usize), BtfError> {
+    pub(super) fn head(&self, id: u32) -> Result<(TypeHead, usize), BtfError> {
         self.record(id).map(|(head, _, at)| (head, at))
     }
 
-    fn string(&self, offset: u32) -> Option<&[u8]> {
+    pub(super) fn string(&self, offset: u32) -> Option<&[u8]> {
         match &self.base {
             Some(base) if offset < self.first_string => base.string(offset),
             _ => {
@@ -198,7 +224,7 @@ impl Btf {
     }
 
     /// Offset in bits and type of a member, also inside anonymous members.
-    fn member(&self, id: u32, name: &str, depth: u32) -> Result<Option<(u32, u32)>, BtfError> {
+    pub(super) fn member(&self, id: u32, name: &str, depth: u32) -> Result<Option<(u32, u32)>, BtfError> {
         if depth > DEPTH_MAX {
             return Err(BtfError::TooDeep { id });
         }
@@ -226,7 +252,7 @@ impl Btf {
     }
 
     /// The type behind typedefs and qualifiers.
-    fn peel(&self, id: u32) -> Result<u32, BtfError> {
+    pub(super) fn peel(&self, id: u32) -> Result<u32, BtfError> {
         let mut now = id;
         for _ in 0..DEPTH_MAX {
             if now == 0 {
@@ -259,6 +285,13 @@ impl Btf {
             _ => Some(name()),
         }
     }
+}
+
+/// Hash of a name; only compared within one process.
+fn hash_of(name: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

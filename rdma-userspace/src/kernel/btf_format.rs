@@ -2,8 +2,10 @@
 
 use super::btf::BtfError;
 
-const MAGIC: u16 = 0xeb9f;
-const VERSION: u8 = 1;
+/// What a BTF blob begins with.
+pub const MAGIC: u16 = 0xeb9f;
+/// The version that is understood.
+pub const VERSION: u8 = 1;
 
 /// Kinds of type records.
 pub mod kind {

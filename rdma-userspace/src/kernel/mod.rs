@@ -5,7 +5,11 @@
 
 pub mod btf;
 mod btf_format;
+pub mod btf_reduce;
+mod btf_write;
+pub mod extract;
 pub mod interrupts;
+mod sources;
 pub mod symbols;
 
 use std::collections::{BTreeMap, HashSet};
@@ -13,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use btf::Btf;
+pub use sources::Sources;
 use symbols::Symbols;
 
 /// Why facts could not be read.
@@ -21,6 +26,29 @@ pub enum KernelError {
     /// A file that every kernel has could not be read.
     #[error("cannot read {path}: {error}")]
     Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// A file that ought to hold the kernel's symbols.
+    #[error("{path} holds no kernel symbol: it ought to be the text of /proc/kallsyms (`address type name [module]` in each line)")]
+    NoSymbols {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that ought to hold the loaded modules.
+    #[error("{path}, line {line}: not a line of /proc/modules (`name size uses ...`)")]
+    NotModules {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line.
+        line: usize,
+    },
+    /// A file could not be written.
+    #[error("cannot write {path}: {error}")]
+    Write {
         /// The file.
         path: PathBuf,
         /// What the system said.
@@ -57,6 +85,8 @@ pub struct Facts {
     pub module_btf: BTreeMap<String, Btf>,
     /// Why BTF that exists was not used, one sentence each.
     pub btf_problems: Vec<String>,
+    /// True when the kernel was started with `threadirqs`.
+    pub threadirqs: bool,
     /// Tracepoint names from `events/` of tracefs; empty when it is not mounted.
     pub tracefs_events: HashSet<String>,
 }
@@ -80,36 +110,81 @@ impl Facts {
     /// [`KernelError::Read`] when `/proc/kallsyms` is not readable. BTF that is missing or not understood is a fact
     /// ([`Facts::btf_problems`]), not an error.
     pub fn read(root: &Path, wanted_symbols: impl Fn(&str) -> bool, wanted_modules: &[&str]) -> Result<Self, KernelError> {
-        let kallsyms = root.join("proc/kallsyms");
-        let file = std::fs::File::open(&kallsyms).map_err(|error| KernelError::Read { path: kallsyms.clone(), error })?;
+        Self::from_sources(&Sources::tree(root), wanted_symbols, wanted_modules)
+    }
+
+    /// As [`Facts::read`], from any sources.
+    ///
+    /// # Errors
+    /// [`KernelError`] when the symbols cannot be read, or, from strict sources, when any file is missing or damaged.
+    pub fn from_sources(sources: &Sources, wanted_symbols: impl Fn(&str) -> bool, wanted_modules: &[&str]) -> Result<Self, KernelError> {
+        let kallsyms = &sources.kallsyms;
+        let unreadable = |error| KernelError::Read { path: kallsyms.clone(), error };
+        let file = std::fs::File::open(kallsyms).map_err(unreadable)?;
         let is_wanted = |name: &str| wanted_symbols(name) || tracepoint_of(name).is_some_and(&wanted_symbols);
-        let symbols =
-            Symbols::read(std::io::BufReader::new(file), is_wanted).map_err(|error| KernelError::Read { path: kallsyms, error })?;
+        let symbols = Symbols::read(std::io::BufReader::new(file), is_wanted).map_err(unreadable)?;
+        if sources.is_strict && symbols.is_empty() {
+            return Err(KernelError::NoSymbols { path: kallsyms.clone() });
+        }
+        let root = sources.root.as_deref();
+        let text = |path: &str| root.and_then(|root| text(root, path));
+        let modules = match (&sources.modules, root) {
+            (Some(file), _) => modules_of_file(file)?,
+            (None, Some(root)) => modules(root),
+            (None, None) => symbols.modules().clone(),
+        };
         let mut facts = Facts {
-            release: text(root, "proc/sys/kernel/osrelease").unwrap_or_default(),
-            boot_id: boot_id(root).unwrap_or_default(),
-            lockdown: text(root, "sys/kernel/security/lockdown").and_then(|text| chosen_lockdown(&text)),
+            release: text("proc/sys/kernel/osrelease").unwrap_or_default(),
+            boot_id: root.and_then(boot_id).unwrap_or_default(),
+            lockdown: text("sys/kernel/security/lockdown").and_then(|text| chosen_lockdown(&text)),
+            threadirqs: text("proc/cmdline").is_some_and(|line| line.split_whitespace().any(|word| word == "threadirqs")),
             symbols,
-            modules: modules(root),
-            tracefs_events: tracefs_events(root),
+            modules,
+            tracefs_events: root.map(tracefs_events).unwrap_or_default(),
             ..Facts::default()
         };
-        facts.read_btf(root, wanted_modules);
+        facts.read_btf(sources, wanted_modules)?;
         Ok(facts)
     }
 
-    fn read_btf(&mut self, root: &Path, wanted_modules: &[&str]) {
-        let directory = root.join("sys/kernel/btf");
-        match load_btf(&directory, "vmlinux", None) {
-            Ok(btf) => self.vmlinux = btf.map(Arc::new),
-            Err(error) => self.btf_problems.push(error.to_string()),
+    fn read_btf(&mut self, sources: &Sources, wanted_modules: &[&str]) -> Result<(), KernelError> {
+        // A file that was named by itself must be there; a tree may lack any.
+        let is_named = sources.root.is_none();
+        if let Some(path) = &sources.vmlinux {
+            self.vmlinux = self.one_btf("vmlinux", path, sources.is_strict, is_named, None)?.map(Arc::new);
         }
-        for module in wanted_modules {
-            match load_btf(&directory, module, self.vmlinux.clone()) {
-                Ok(Some(btf)) => drop(self.module_btf.insert((*module).to_owned(), btf)),
-                Ok(None) => {}
-                Err(error) => self.btf_problems.push(error.to_string()),
+        let in_tree = sources.root.iter().flat_map(|root| {
+            let directory = root.join("sys/kernel/btf");
+            wanted_modules.iter().map(move |module| ((*module).to_owned(), directory.join(module)))
+        });
+        for (module, path) in in_tree.chain(sources.module_btf.iter().cloned()) {
+            let base = self.vmlinux.clone();
+            if let Some(btf) = self.one_btf(&module, &path, sources.is_strict, is_named, base)? {
+                self.module_btf.insert(module, btf);
             }
+        }
+        Ok(())
+    }
+
+    fn one_btf(
+        &mut self,
+        name: &str,
+        path: &Path,
+        is_strict: bool,
+        is_named: bool,
+        base: Option<Arc<Btf>>,
+    ) -> Result<Option<Btf>, KernelError> {
+        let read = match std::fs::read(path) {
+            Ok(bytes) => Btf::parse(bytes, base).map(Some).map_err(|error| KernelError::Btf { of: name.to_owned(), error }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => Ok(None),
+            Err(error) => Err(KernelError::Read { path: path.to_owned(), error }),
+        };
+        match read {
+            Err(error) if !is_strict => {
+                self.btf_problems.push(error.to_string());
+                Ok(None)
+            }
+            read => read,
         }
     }
 
@@ -158,6 +233,17 @@ fn modules(root: &Path) -> HashSet<String> {
     text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
+fn modules_of_file(path: &Path) -> Result<HashSet<String>, KernelError> {
+    let text = std::fs::read_to_string(path).map_err(|error| KernelError::Read { path: path.to_owned(), error })?;
+    let name = |(index, line): (usize, &str)| {
+        let mut words = line.split_whitespace();
+        let (name, size) = (words.next(), words.next());
+        let is_size = size.is_some_and(|size| size.parse::<u64>().is_ok());
+        name.filter(|_| is_size).map(str::to_owned).ok_or_else(|| KernelError::NotModules { path: path.to_owned(), line: index + 1 })
+    };
+    text.lines().enumerate().map(name).collect()
+}
+
 fn tracefs_events(root: &Path) -> HashSet<String> {
     let names = |directory: PathBuf| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -167,15 +253,6 @@ fn tracefs_events(root: &Path) -> HashSet<String> {
     let categories = tracefs.iter().map(|path| names(root.join(path))).find(|categories| !categories.is_empty()).unwrap_or_default();
     let events = categories.into_iter().flat_map(names);
     events.filter_map(|path| path.file_name().map(|name| name.to_string_lossy().into_owned())).collect()
-}
-
-fn load_btf(directory: &Path, name: &str, base: Option<Arc<Btf>>) -> Result<Option<Btf>, KernelError> {
-    let path = directory.join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => Btf::parse(bytes, base).map(Some).map_err(|error| KernelError::Btf { of: name.to_owned(), error }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(KernelError::Read { path, error }),
-    }
 }
 
 #[cfg(test)]

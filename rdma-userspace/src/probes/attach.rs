@@ -12,7 +12,7 @@ use ebpf_probes::counters;
 use super::clock::{self, ClockCheck};
 use super::counters::{Counters, Losses};
 use super::drain::{Delivered, Drain};
-use super::drivers::HookKind;
+use super::drivers::{HookKind, TASKLETS_MAX, WORKS_MAX};
 use super::error::attach_reason;
 use super::missed::Missed;
 use super::plan::{Plan, PlannedHook};
@@ -295,15 +295,14 @@ impl Drop for Probes {
 }
 
 fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, ProbeError> {
-    let mut tasklets = plan.tasklets.iter().copied().chain(std::iter::repeat(0));
-    let tasklets: [u64; 4] = std::array::from_fn(|_| tasklets.next().unwrap_or(0));
-    let mut works = plan.works.iter().copied().chain(std::iter::repeat(0));
-    let works: [u64; 2] = std::array::from_fn(|_| works.next().unwrap_or(0));
-    let is_filtered = !plan.all_tasklets && plan.tasklets.len() <= tasklets.len();
-    let tasklet_names = ["TASKLET_FUNC_0", "TASKLET_FUNC_1", "TASKLET_FUNC_2", "TASKLET_FUNC_3"];
+    let tasklet_names = ["0", "1", "2", "3", "4", "5", "6", "7"].map(|at| format!("TASKLET_FUNC_{at}"));
+    let work_names = ["0", "1", "2", "3"].map(|at| format!("WORK_FUNC_{at}"));
+    let padded = |addresses: &[u64], length| -> Vec<u64> { addresses.iter().copied().chain(std::iter::repeat(0)).take(length).collect() };
+    let (tasklets, works) = (padded(&plan.tasklets, TASKLETS_MAX), padded(&plan.works, WORKS_MAX));
     let switches = [
         ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
-        ("TASKLET_FILTER", u32::from(is_filtered)),
+        ("TASKLET_FILTER", u32::from(!plan.all_tasklets)),
+        ("WORK_FILTER", u32::from(!plan.all_works)),
         ("IRQ_FILTER", u32::from(!config.irqs.is_empty())),
         ("EVERY_END", u32::from(plan.level >= Level::Full)),
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
@@ -320,7 +319,7 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
     for (name, value) in &switches {
         loader.override_global(name, value, true);
     }
-    for (name, address) in tasklet_names.iter().zip(&tasklets).chain(["WORK_FUNC_0", "WORK_FUNC_1"].iter().zip(&works)) {
+    for (name, address) in tasklet_names.iter().zip(&tasklets).chain(work_names.iter().zip(&works)) {
         loader.override_global(name, address, true);
     }
     loader.load(object()).map_err(ProbeError::from_object)

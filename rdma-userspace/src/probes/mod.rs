@@ -3,12 +3,14 @@
 //! The programs are in the `ebpf-probes` package; what each record means is in its library. docs/probes.md tells the rest.
 
 mod attach;
+mod choose;
 mod clock;
 mod counters;
 mod debug;
 mod drain;
 pub mod drivers;
 mod error;
+mod extract;
 mod guardian;
 mod level;
 mod missed;
@@ -19,16 +21,19 @@ pub mod plan;
 mod process;
 mod syscalls;
 mod tracked;
+mod view;
 
 pub use attach::{Config, HookState, Probes};
 pub use clock::{ClockCheck, monotonic_ns};
 pub use counters::{KindLoss, Losses};
 pub use drain::Drain;
 pub use error::ProbeError;
+pub use extract::extract;
 pub use guardian::Guardian;
 pub use level::{Level, UnknownLevel};
 pub use object::{has_object, object};
 pub use observer::{Harvest, Observer};
-pub use plan::{Plan, PlannedHook};
+pub use plan::{Plan, PlannedDriver, PlannedHook};
 pub use process::threads_of;
 pub use syscalls::{SyscallCounter, syscall_name};
+pub use view::{DriverView, HookView, OffsetView, View};

@@ -1,7 +1,7 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
 use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes, SyscallCounter};
-use analysis::capture::manifest::{ClockCheck, LossRow, PlanRow};
+use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -96,6 +96,18 @@ impl Observer {
             probes.track_pid(tid)?;
         }
         probes.track_qpn(qpn)
+    }
+
+    /// Records the scheduling of kernel threads; those that were recorded are returned for the manifest.
+    ///
+    /// # Errors
+    /// When the set of threads is full.
+    pub fn track_kernel_threads(&mut self, threads: Vec<KernelThread>) -> Result<Vec<KernelThread>, ProbeError> {
+        let Ok(probes) = &mut self.probes else { return Ok(Vec::new()) };
+        for thread in &threads {
+            probes.track_pid(thread.pid)?;
+        }
+        Ok(threads)
     }
 
     /// Stops recording a thread and a queue pair. What was not recorded does not matter.

@@ -6,8 +6,17 @@ use ebpf_probes::config::OFFSET_UNKNOWN;
 
 use crate::kernel::Facts;
 
-/// Symbols of `rdma_rxe` by which a kernel without module BTF is told apart.
-pub const ERA_SYMBOLS: &[&str] = &["rxe_do_task", "rxe_xmit_packet"];
+/// Symbols by which the kernel of the table (5.10) is told from others without module BTF.
+pub const ERA_SYMBOLS: &[&str] = &[RXE_TASKLETS, RXE_TRANSMIT, RXE_ANY, TRACE_ITERATOR, MODULE_BTF_READER];
+/// `rdma_rxe` of the era has this, and not the next one.
+const RXE_TASKLETS: &str = "rxe_do_task";
+const RXE_TRANSMIT: &str = "rxe_xmit_packet";
+/// `rdma_rxe` is there.
+const RXE_ANY: &str = "rxe_cq_post";
+/// Since 5.10.
+const TRACE_ITERATOR: &str = "__traceiter_sched_switch";
+/// Since 5.11.
+const MODULE_BTF_READER: &str = "btf_module_notify";
 
 /// Where an offset comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +38,17 @@ pub struct Offset {
     pub bytes: u32,
     /// Where it comes from.
     pub source: Source,
+    /// `structure.member`.
+    pub member: String,
+    /// False when no module is there that the structure belongs to.
+    pub is_relevant: bool,
+}
+
+impl Offset {
+    /// The offset in bytes, where it is known.
+    pub fn known(&self) -> Option<u32> {
+        (self.bytes != OFFSET_UNKNOWN).then_some(self.bytes)
+    }
 }
 
 /// The offsets by the name of the object's global.
@@ -49,21 +69,28 @@ const RENAMED: &[(&str, &str, &str)] = &[("task_struct", "__state", "state")];
 
 struct Wanted {
     global: &'static str,
-    module: Option<&'static str>,
+    /// Modules whose BTF describes the structure, in order of preference; none: the kernel's own.
+    modules: &'static [&'static str],
     structure: &'static str,
     path: &'static str,
     fallback: Fallback,
 }
 
-const fn of(module: &'static str, global: &'static str, structure: &'static str, path: &'static str, fallback: Fallback) -> Wanted {
-    Wanted { global, module: Some(module), structure, path, fallback }
+const fn of(
+    modules: &'static [&'static str],
+    global: &'static str,
+    structure: &'static str,
+    path: &'static str,
+    fallback: Fallback,
+) -> Wanted {
+    Wanted { global, modules, structure, path, fallback }
 }
 
 const fn core(global: &'static str, structure: &'static str, path: &'static str, fallback: Fallback) -> Wanted {
-    Wanted { global, module: None, structure, path, fallback }
+    Wanted { global, modules: &[], structure, path, fallback }
 }
 
-/// Everything that the programs read. Table values: observed on 5.10 (docs/probes.md).
+/// Everything that the programs read. Table values: observed on 5.10, those of mlx5 and mlx4 in the code of its modules.
 const WANTED: &[Wanted] = &[
     core("OFF_TASK_PID", "task_struct", "pid", Nothing),
     core("OFF_TASK_STATE", "task_struct", "__state", Nothing),
@@ -73,29 +100,36 @@ const WANTED: &[Wanted] = &[
     core("OFF_SKB_CB", "sk_buff", "cb", Nothing),
     core("OFF_SKB_DEV", "sk_buff", "dev", Nothing),
     core("OFF_DEV_IFINDEX", "net_device", "ifindex", Nothing),
-    of("ib_uverbs", "OFF_CQ_UOBJECT", "ib_cq", "uobject", Constant(8)),
-    of("ib_uverbs", "OFF_CQ_TASK", "ib_cq", "res.task", Table(192)),
-    of("ib_uverbs", "OFF_CQ_RES_ID", "ib_cq", "res.id", Table(216)),
-    of("ib_uverbs", "OFF_UOBJECT_HANDLE", "ib_uobject", "user_handle", Constant(0)),
-    of("ib_uverbs", "OFF_EV_QUEUE", "ib_uverbs_completion_event_file", "ev_queue", Table(96)),
-    of("rdma_rxe", "OFF_IB_QP_NUM", "ib_qp", "qp_num", Table(176)),
-    of("rdma_rxe", "OFF_RXE_QP_IBQP", "rxe_qp", "ibqp", Table(64)),
-    of("rdma_rxe", "OFF_RXE_CQ_IBCQ", "rxe_cq", "ibcq", Constant(0)),
-    of("rdma_rxe", "OFF_PKT_QP", "rxe_pkt_info", "qp", Table(8)),
-    of("rdma_rxe", "OFF_PKT_WQE", "rxe_pkt_info", "wqe", Table(16)),
-    of("rdma_rxe", "OFF_PKT_PSN", "rxe_pkt_info", "psn", Table(36)),
-    of("rdma_rxe", "OFF_PKT_OPCODE", "rxe_pkt_info", "opcode", Table(45)),
-    of("rdma_rxe", "OFF_WQE_WR_ID", "rxe_send_wqe", "wr.wr_id", Constant(0)),
-    of("mlx5_core", "OFF_MLX5_CQN", "mlx5_core_cq", "cqn", Constant(0)),
-    of("mlx5_core", "OFF_MLX5_IRQN", "mlx5_core_cq", "irqn", Nothing),
-    of("mlx4_core", "OFF_MLX4_CQN", "mlx4_cq", "cqn", Nothing),
-    of("mlx4_core", "OFF_MLX4_IRQ", "mlx4_cq", "irq", Nothing),
+    of(&["ib_uverbs"], "OFF_CQ_UOBJECT", "ib_cq", "uobject", Constant(8)),
+    of(&["ib_uverbs"], "OFF_CQ_TASK", "ib_cq", "res.task", Table(192)),
+    of(&["ib_uverbs"], "OFF_CQ_RES_ID", "ib_cq", "res.id", Table(216)),
+    of(&["ib_uverbs"], "OFF_UOBJECT_HANDLE", "ib_uobject", "user_handle", Constant(0)),
+    of(&["ib_uverbs"], "OFF_EV_QUEUE", "ib_uverbs_completion_event_file", "ev_queue", Table(96)),
+    of(&["rdma_rxe", "rdmavt", "siw", "ib_core", "ib_uverbs"], "OFF_IB_QP_NUM", "ib_qp", "qp_num", Table(176)),
+    of(&["rdma_rxe"], "OFF_RXE_QP_IBQP", "rxe_qp", "ibqp", Table(64)),
+    of(&["rdma_rxe"], "OFF_RXE_CQ_IBCQ", "rxe_cq", "ibcq", Constant(0)),
+    of(&["rdma_rxe"], "OFF_PKT_QP", "rxe_pkt_info", "qp", Table(8)),
+    of(&["rdma_rxe"], "OFF_PKT_WQE", "rxe_pkt_info", "wqe", Table(16)),
+    of(&["rdma_rxe"], "OFF_PKT_PSN", "rxe_pkt_info", "psn", Table(36)),
+    of(&["rdma_rxe"], "OFF_PKT_OPCODE", "rxe_pkt_info", "opcode", Table(45)),
+    of(&["rdma_rxe"], "OFF_WQE_WR_ID", "rxe_send_wqe", "wr.wr_id", Constant(0)),
+    of(&["mlx5_core"], "OFF_MLX5_CQN", "mlx5_core_cq", "cqn", Constant(0)),
+    of(&["mlx5_core"], "OFF_MLX5_IRQN", "mlx5_core_cq", "irqn", Table(76)),
+    of(&["mlx4_core"], "OFF_MLX4_CQN", "mlx4_cq", "cqn", Table(52)),
+    of(&["mlx4_core"], "OFF_MLX4_IRQ", "mlx4_cq", "irq", Table(28)),
+    of(&["bnxt_re"], "OFF_BNXT_CQ_ID", "bnxt_qplib_cq", "id", Nothing),
+    of(&["siw"], "OFF_SIW_QP_IBQP", "siw_qp", "base_qp", Nothing),
+    of(&["siw"], "OFF_SIW_QP_SCQ", "siw_qp", "scq", Nothing),
+    of(&["siw"], "OFF_SIW_QP_RCQ", "siw_qp", "rcq", Nothing),
+    of(&["siw"], "OFF_SIW_CQ_IBCQ", "siw_cq", "base_cq", Constant(0)),
+    of(&["rdmavt"], "OFF_WC_QP", "ib_wc", "qp", Constant(24)),
+    of(&["rdmavt"], "OFF_RVT_CQ_IBCQ", "rvt_cq", "ibcq", Constant(0)),
 ];
 
 impl Offsets {
     /// Works out every offset from the facts.
     pub fn resolve(facts: &Facts) -> Self {
-        let table_holds = facts.module_btf.is_empty() && facts.symbols.has(ERA_SYMBOLS[0]) && !facts.symbols.has(ERA_SYMBOLS[1]);
+        let table_holds = facts.module_btf.is_empty() && is_of_the_table(facts);
         Offsets(WANTED.iter().map(|wanted| (wanted.global, resolve(wanted, facts, table_holds))).collect())
     }
 
@@ -119,8 +153,25 @@ impl Offsets {
     }
 }
 
+/// Whether this is the kernel of the table: `rdma_rxe` says so, or, where it is not there, the kernel itself.
+fn is_of_the_table(facts: &Facts) -> bool {
+    let has = |name| facts.symbols.has(name);
+    let rxe_says = has(RXE_TASKLETS) && !has(RXE_TRANSMIT);
+    // `task_struct.state` got its present name in 5.14.
+    let is_old_task = || facts.vmlinux.as_ref().is_some_and(|btf| btf.member_offset("task_struct", "state").is_ok());
+    if has(RXE_ANY) { rxe_says } else { rxe_says || has(TRACE_ITERATOR) && !has(MODULE_BTF_READER) && is_old_task() }
+}
+
+/// The structures and members that are looked up in BTF: modules, structure, path of members.
+pub fn wanted() -> impl Iterator<Item = (&'static [&'static str], &'static str, &'static str)> {
+    let renamed = RENAMED.iter().map(|(structure, _, before)| (&[][..], *structure, *before));
+    WANTED.iter().map(|wanted| (wanted.modules, wanted.structure, wanted.path)).chain(renamed)
+}
+
 fn resolve(wanted: &Wanted, facts: &Facts, table_holds: bool) -> Offset {
-    let from_btf = match facts.btf_of(wanted.module) {
+    let described =
+        wanted.modules.iter().find_map(|module| facts.module_btf.get(*module).filter(|btf| btf.size_of(wanted.structure).is_ok()));
+    let from_btf = match described.or(facts.vmlinux.as_deref()) {
         Some(btf) => {
             let older = RENAMED.iter().find(|(structure, now, _)| (*structure, *now) == (wanted.structure, wanted.path));
             let found = btf.member_offset(wanted.structure, wanted.path);
@@ -130,15 +181,18 @@ fn resolve(wanted: &Wanted, facts: &Facts, table_holds: bool) -> Offset {
         }
         None => Err("this kernel has no BTF".to_owned()),
     };
-    match (from_btf, wanted.fallback) {
-        (Ok(bytes), _) => Offset { bytes, source: Source::Btf },
-        (Err(_), Constant(bytes)) => Offset { bytes, source: Source::Constant },
-        (Err(_), Table(bytes)) if table_holds => Offset { bytes, source: Source::Table },
+    let (bytes, source) = match (from_btf, wanted.fallback) {
+        (Ok(bytes), _) => (bytes, Source::Btf),
+        (Err(_), Constant(bytes)) => (bytes, Source::Constant),
+        (Err(_), Table(bytes)) if table_holds => (bytes, Source::Table),
         (Err(why), _) => {
             let why = format!("offset of `{}.{}` is not known: {why}", wanted.structure, wanted.path);
-            Offset { bytes: OFFSET_UNKNOWN, source: Source::Unknown(why) }
+            (OFFSET_UNKNOWN, Source::Unknown(why))
         }
-    }
+    };
+    let is_there = |module: &&str| facts.modules.contains(*module) || facts.module_btf.contains_key(*module);
+    let is_relevant = wanted.modules.is_empty() || wanted.modules.iter().any(is_there);
+    Offset { bytes, source, member: format!("{}.{}", wanted.structure, wanted.path), is_relevant }
 }
 
 #[cfg(test)]
@@ -164,6 +218,7 @@ mod tests {
     #[test]
     fn the_table_is_used_on_the_kernel_that_it_was_made_for() {
         let offsets = Offsets::resolve(&facts("ffffffffc0000000 t rxe_do_task [rdma_rxe]\n"));
-        assert_eq!(offsets.get("OFF_RXE_QP_IBQP"), Some(&Offset { bytes: 64, source: Source::Table }));
+        let offset = offsets.get("OFF_RXE_QP_IBQP").expect("there");
+        assert_eq!((offset.bytes, &offset.source), (64, &Source::Table));
     }
 }

@@ -6,9 +6,10 @@ use std::path::Path;
 use ebpf_probes::{Kind, Program};
 
 use super::Level;
-use super::drivers::{Candidate, Condition, DRIVERS, Driver, Hook, HookKind, MODULES, is_wanted};
+use super::choose::{Situation, functions};
+use super::drivers::{self, DRIVERS, Driver, HookKind, TASKLETS_MAX, THREADED_SYMBOL, WORKS_MAX, is_wanted};
 use super::offsets::Offsets;
-use crate::kernel::{Facts, KernelError, Presence};
+use crate::kernel::{Facts, KernelError, Sources};
 
 /// One hook of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct PlannedHook {
     pub hook: &'static str,
     /// The driver or layer that it belongs to.
     pub driver: &'static str,
+    /// The lowest level that has it on this kernel.
+    pub level: Level,
     /// How it is attached.
     pub kind: HookKind,
     /// The name to attach to (`module:function` or a tracepoint); `None`: absent on this kernel.
@@ -48,6 +51,14 @@ pub struct MissedFields {
     pub program_missed: u32,
 }
 
+/// The members that [`MissedFields`] are read of.
+pub(super) const MISSED_MEMBERS: &[(&str, &str)] = &[
+    ("bpf_link_info", "type"),
+    ("bpf_link_info", "prog_id"),
+    ("bpf_link_info", "perf_event.kprobe.missed"),
+    ("bpf_prog_info", "recursion_misses"),
+];
+
 impl MissedFields {
     /// The fields, where this kernel has all of them.
     fn of(facts: &Facts) -> Option<Self> {
@@ -60,6 +71,19 @@ impl MissedFields {
             program_missed: offset("bpf_prog_info", "recursion_misses")?,
         })
     }
+}
+
+/// A driver that this kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedDriver {
+    /// Its name.
+    pub name: &'static str,
+    /// How it completes on this kernel; `None` for the layers that all drivers share.
+    pub chain: Option<&'static str>,
+    /// Where its completions run and how a hook finds the CQ.
+    pub contexts: &'static str,
+    /// How far its hooks have been tried.
+    pub tried: drivers::Tried,
 }
 
 /// The plan of one kernel at one level.
@@ -75,14 +99,22 @@ pub struct Plan {
     pub lockdown: Option<String>,
     /// The hooks of the level, absent ones included.
     pub hooks: Vec<PlannedHook>,
+    /// The drivers that are there, in the order of [`DRIVERS`].
+    pub drivers: Vec<PlannedDriver>,
+    /// True when interrupt handlers run in threads.
+    pub threaded_irqs: bool,
     /// Offsets for the programs.
     pub offsets: Offsets,
-    /// Addresses of tasklet functions that matter; empty with `all_tasklets`: not known, record every tasklet.
+    /// Addresses of tasklet functions that matter, at most [`TASKLETS_MAX`].
     pub tasklets: Vec<u64>,
-    /// True when the addresses of the tasklet functions are hidden.
+    /// True when every tasklet is recorded: addresses are hidden, or there are more than [`TASKLETS_MAX`].
     pub all_tasklets: bool,
-    /// Addresses of work functions that matter.
+    /// Addresses of work functions that matter, at most [`WORKS_MAX`].
     pub works: Vec<u64>,
+    /// True when every work item is recorded: there are more functions than [`WORKS_MAX`].
+    pub all_works: bool,
+    /// BTF that is there and was not used, with the reason.
+    pub btf_problems: Vec<String>,
     /// True when a switch tells the state of the thread that leaves.
     pub switch_tells_state: bool,
     /// Where skipped runs are told; `None`: this kernel does not tell.
@@ -95,7 +127,15 @@ impl Plan {
     /// # Errors
     /// [`KernelError`] when the kernel's symbols cannot be read.
     pub fn for_kernel(root: &Path, level: Level) -> Result<Self, KernelError> {
-        Ok(Self::decide(&Facts::read(root, is_wanted, MODULES)?, level))
+        Self::from_sources(&Sources::tree(root), level)
+    }
+
+    /// As [`Plan::for_kernel`], for a kernel that is given as files.
+    ///
+    /// # Errors
+    /// [`KernelError`] when a file that was named cannot be read or is damaged.
+    pub fn from_sources(sources: &Sources, level: Level) -> Result<Self, KernelError> {
+        Ok(Self::decide(&Facts::from_sources(sources, is_wanted, &drivers::modules())?, level))
     }
 
     /// Decides from facts.
@@ -105,25 +145,33 @@ impl Plan {
             DRIVERS.iter().flat_map(|driver| names(driver).iter().flat_map(|name| functions(facts, driver, name))).map(|it| it.0).collect()
         };
         let (tasklets, works) = (addresses(|driver| driver.tasklets), addresses(|driver| driver.works));
-        let situation = Situation { facts, offsets: &offsets, tasklets: tasklets.len(), works: &works };
+        let threaded_irqs = facts.threadirqs || facts.symbols.has(THREADED_SYMBOL);
+        let situation = Situation { facts, offsets: &offsets, tasklets: &tasklets, works: &works, threaded_irqs };
         let hooks = DRIVERS
             .iter()
             .flat_map(|driver| driver.hooks.iter().map(move |hook| (driver, hook)))
-            .filter(|(_, hook)| hook.level <= level)
+            .filter(|(_, hook)| situation.level_of(hook) <= level)
             .map(|(driver, hook)| situation.plan(driver, hook))
             .collect();
+        let drivers = DRIVERS.iter().filter(|driver| situation.has(driver)).map(|driver| situation.driver(driver)).collect();
+        let all_tasklets = tasklets.iter().any(Option::is_none) || tasklets.len() > TASKLETS_MAX;
+        let all_works = works.len() > WORKS_MAX;
         Plan {
             level,
             release: facts.release.clone(),
             boot_id: facts.boot_id.clone(),
             lockdown: facts.lockdown.clone(),
             hooks,
-            offsets,
-            all_tasklets: tasklets.iter().any(Option::is_none),
-            tasklets: tasklets.into_iter().flatten().collect(),
-            works: works.into_iter().flatten().collect(),
+            drivers,
+            threaded_irqs,
+            all_tasklets,
+            tasklets: if all_tasklets { Vec::new() } else { tasklets.into_iter().flatten().collect() },
+            works: if all_works { Vec::new() } else { works.into_iter().flatten().collect() },
+            all_works,
+            btf_problems: facts.btf_problems.clone(),
             switch_tells_state: switch_tells_state(facts),
             missed: MissedFields::of(facts),
+            offsets,
         }
     }
 
@@ -155,131 +203,10 @@ impl fmt::Display for Plan {
     }
 }
 
-struct Situation<'a> {
-    facts: &'a Facts,
-    offsets: &'a Offsets,
-    tasklets: usize,
-    works: &'a [Option<u64>],
-}
-
-impl Situation<'_> {
-    fn plan(&self, driver: &Driver, hook: &Hook) -> PlannedHook {
-        let (choice, is_expected) = self.choose(driver, hook);
-        let (candidate, symbol, reason) = match choice {
-            Ok((candidate, symbol, reason)) => (candidate, Some(symbol), reason),
-            Err(reason) => (&hook.candidates[0], None, reason),
-        };
-        PlannedHook {
-            hook: hook.name,
-            driver: driver.name,
-            kind: hook.kind,
-            symbol,
-            program: candidate.program,
-            gives: hook.gives,
-            reason,
-            mandatory: hook.mandatory && is_expected,
-            silence: hook.silence,
-        }
-    }
-
-    /// The candidate, its attach name and the reason; or why there is none. And whether a kernel like this ought to have it.
-    fn choose<'h>(&self, driver: &Driver, hook: &'h Hook) -> (Result<(&'h Candidate, String, String), String>, bool) {
-        if let Some(why) = self.unmet(hook.condition) {
-            return (Err(why), false);
-        }
-        if let Some(covering) = hook.covered_by
-            && self.facts.symbols.has(covering)
-        {
-            return (Err(format!("`{covering}` covers it on this kernel")), false);
-        }
-        if !driver.modules.is_empty() && !self.is_there(driver, hook) {
-            return (Err(format!("module {} is not loaded", driver.modules[0])), false);
-        }
-        let mut passed_over = Vec::new();
-        for candidate in hook.candidates {
-            match self.try_candidate(driver, hook.kind, candidate) {
-                Ok((symbol, reason)) => {
-                    if let Some((_, why)) = self.offsets.missing(hook.needs) {
-                        return (Err(why.to_owned()), true);
-                    }
-                    passed_over.insert(0, reason);
-                    return (Ok((candidate, symbol, passed_over.join("; "))), true);
-                }
-                Err(why) => passed_over.push(why),
-            }
-        }
-        (Err(passed_over.join("; ")), true)
-    }
-
-    fn unmet(&self, condition: Condition) -> Option<String> {
-        match condition {
-            Condition::Tasklet if self.tasklets == 0 => Some("no loaded driver notifies through a tasklet".to_owned()),
-            Condition::Work if self.works.is_empty() => Some("no loaded driver completes through a work item".to_owned()),
-            Condition::Work if self.works.iter().all(Option::is_none) => {
-                Some("addresses are hidden (kernel.kptr_restrict), so the driver's work items cannot be told apart".to_owned())
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether the driver is in the kernel: its own module is loaded, or one of the hook's functions exists.
-    fn is_there(&self, driver: &Driver, hook: &Hook) -> bool {
-        driver.modules.first().is_some_and(|module| self.facts.modules.contains(*module))
-            || hook.candidates.iter().any(|candidate| !functions(self.facts, driver, candidate.symbol).is_empty())
-    }
-
-    /// The name to attach to and why, or why not.
-    fn try_candidate(&self, driver: &Driver, kind: HookKind, candidate: &Candidate) -> Result<(String, String), String> {
-        let name = candidate.symbol;
-        if kind == HookKind::RawTracepoint {
-            return match self.facts.tracepoint(name) {
-                Presence::Present => Ok((name.to_owned(), "the kernel has it".to_owned())),
-                Presence::Unknown => Ok((name.to_owned(), "nothing tells whether the kernel has it".to_owned())),
-                Presence::Absent => Err(format!("this kernel has no tracepoint `{name}`")),
-            };
-        }
-        let found = functions(self.facts, driver, name);
-        let [(_, module)] = found.as_slice() else {
-            return Err(match found.len() {
-                0 => format!("no function `{name}`"),
-                many => format!("{many} functions are called `{name}`: a probe would cover only one"),
-            });
-        };
-        let checked = self.check_arguments(*module, candidate)?;
-        let place = module.unwrap_or("the kernel image");
-        let symbol = module.map_or_else(|| name.to_owned(), |module| format!("{module}:{name}"));
-        Ok((symbol, format!("one function of that name in {place}{checked}")))
-    }
-
-    fn check_arguments(&self, module: Option<&str>, candidate: &Candidate) -> Result<&'static str, String> {
-        if candidate.arguments.is_empty() {
-            return Ok("");
-        }
-        let described = self.facts.btf_of(module).and_then(|btf| btf.parameters(candidate.symbol));
-        let Some(parameters) = described else { return Ok(", arguments not described by BTF") };
-        let fits = candidate
-            .arguments
-            .iter()
-            .enumerate()
-            .all(|(at, allowed)| parameters.get(at).is_some_and(|parameter| allowed.contains(&parameter.as_str())));
-        if fits { Ok(", arguments as expected") } else { Err(format!("`{}` takes ({})", candidate.symbol, parameters.join(", "))) }
-    }
-}
-
 /// `sched_switch` got a fourth argument in about 5.18; the typedef counts the hidden first one.
 fn switch_tells_state(facts: &Facts) -> bool {
     let parameters = facts.vmlinux.as_ref().and_then(|btf| btf.callback_parameters("btf_trace_sched_switch"));
     parameters.is_some_and(|parameters| parameters.len() > 4)
-}
-
-/// Functions of that name in the driver's modules or in the kernel image: address and module.
-fn functions<'f>(facts: &'f Facts, driver: &Driver, name: &str) -> Vec<(Option<u64>, Option<&'f str>)> {
-    let modules = driver.modules.iter().map(|module| Some(*module));
-    let found = modules.flat_map(|module| facts.symbols.of(name, module));
-    let mut found: Vec<_> = found.map(|symbol| (symbol.address, symbol.module.as_deref())).collect();
-    // A function of the kernel image is found once per module.
-    found.dedup();
-    found
 }
 
 #[cfg(test)]

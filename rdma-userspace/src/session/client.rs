@@ -13,10 +13,11 @@ use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
     Worker, WorkerConfig,
 };
-use crate::system::stat::machine_busy_ns;
+use crate::system::stat::{machine_busy_ns, machine_steal_ns};
+use crate::system::threads;
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
-use analysis::capture::manifest::{Outcome, Round, ServerSide, SyscallRound};
+use analysis::capture::manifest::{KernelThread, Outcome, Round, ServerSide, SyscallRound};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -147,6 +148,8 @@ struct Session {
     gids: GidPair,
     cpus: Cpus,
     observer: Guardian,
+    /// Kernel threads in the path whose scheduling is recorded.
+    threads: Vec<KernelThread>,
     side: Wish,
     abort: Arc<AtomicBool>,
     interrupted: Arc<Notify>,
@@ -164,6 +167,10 @@ impl Session {
         progress.say("agree", &cpus.to_string());
         observer.load(options.level);
         progress.say("probes", &observer.ask(|it| it.summary())?);
+        let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
+        let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();
+        let threads = threads::in_path(device.name(), &pinned);
+        let threads = observer.ask(move |it| it.track_kernel_threads(threads))??;
         let (interrupted, stopped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (notify, flag) = (Arc::clone(&interrupted), Arc::clone(&stopped));
         tokio::spawn(async move {
@@ -173,7 +180,7 @@ impl Session {
             }
         });
         let abort = Arc::new(AtomicBool::new(false));
-        Ok(Session { options, device, gids, cpus, observer, side: Wish::default(), abort, interrupted, stopped, next_run: 0 })
+        Ok(Session { options, device, gids, cpus, observer, threads, side: Wish::default(), abort, interrupted, stopped, next_run: 0 })
     }
 
     async fn all(&mut self, combinations: &[(OpKind, Vec<Mode>)], peer: &mut Peer, progress: &mut Progress) -> Result<(), SessionError> {
@@ -283,6 +290,7 @@ impl Session {
         let identity = facts::Identity { tid: worker.tid(), cq_handle, qpn, peer_qpn: remote.qpn };
         manifest.placement = facts::placement(&self.device, &self.options, &self.cpus, identity);
         manifest.plan = self.observer.ask(|it| it.plan())?;
+        manifest.kernel_threads = self.threads.clone();
         manifest.clock_check = self.observer.ask(|it| it.clock_check())?;
         manifest.notes.extend(self.observer.ask(|it| it.note())?);
         let name = analysis::capture::run_dir_name(&facts::host_name(), index, op.name(), mode.name());
@@ -368,9 +376,10 @@ impl Session {
         let index = run.recording.next_round();
         peer.start_round(run.index, index, samples, self.side.keep(run.op, kind.traced, kind.warmup)).await?;
         let io_before = bypass::Before::read(run.worker.tid(), peer);
-        let busy_before = machine_busy_ns();
+        let (busy_before, steal_before) = (machine_busy_ns(), machine_steal_ns());
         let outcome = self.measured(run, index, samples, peer).await;
         let busy_ns = busy_before.zip(machine_busy_ns()).map(|(before, after)| after.saturating_sub(before));
+        let steal_ns = steal_before.zip(machine_steal_ns()).map(|(before, after)| after.saturating_sub(before));
         let io = io_before.until_now(peer);
         let harvest = match kind {
             RoundKind { traced: true, warmup: false } => self.observer.ask(|it| it.harvest())??,
@@ -393,6 +402,7 @@ impl Session {
             server_residency: server.and_then(|it| it.1),
             machine_busy_ns: busy_ns,
             io: Some(io),
+            steal_ns,
             ..Round::default()
         };
         stats.fill(&mut round);

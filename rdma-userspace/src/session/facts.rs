@@ -118,6 +118,7 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
         },
         placement: Placement::default(),
         rounds: Vec::new(),
+        kernel_threads: Vec::new(),
         plan: Vec::new(),
         losses: Vec::new(),
         missed_probes: None,

@@ -1,7 +1,8 @@
 //! One session: what one invocation of `run` or `compare` does.
 //!
 //! [`client`] goes through the operations; [`peer`] is the server as the client sees it; [`schedule`] orders the rounds;
-//! [`bypass`] proves that no socket is in the way; [`side`] fetches the server's part; [`costs`] measures what polling costs; [`recording`] writes the captures; [`facts`] and [`placement`] fill their manifests; [`progress`] tells how far it is.
+//! [`bypass`] proves that no socket is in the way; [`side`] fetches the server's part; [`costs`] measures what polling costs; [`recording`] writes
+//! the captures; [`facts`] and [`placement`] fill their manifests; [`progress`] tells how far it is.
 
 mod bypass;
 mod client;

@@ -147,6 +147,7 @@ fn manifest(ours: &Manifest, told: &Told, wish: &Wish, peer: &Peer) -> Manifest 
         run,
         placement: told.placement.clone(),
         rounds: Vec::new(),
+        kernel_threads: told.kernel_threads.clone(),
         plan: told.plan.clone(),
         losses: Vec::new(),
         missed_probes: None,

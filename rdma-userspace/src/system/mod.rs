@@ -12,6 +12,7 @@ pub mod process;
 pub mod provider;
 pub mod root;
 pub mod stat;
+pub mod threads;
 
 #[cfg(test)]
 pub(crate) mod fixture;

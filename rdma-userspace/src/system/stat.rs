@@ -21,12 +21,27 @@ pub fn machine_busy_ns() -> Option<u64> {
 /// Idle, waiting for I/O and time stolen by a hypervisor are not busy time (guest time is already part of user time).
 /// The kernel counts in ticks (10 ms), so only differences over a second or more mean anything. `None` when not told.
 pub fn machine_busy_ns_at(root: &Root) -> Option<u64> {
+    sum_of_columns(root, &[0, 1, 2, 5, 6])
+}
+
+/// Time that a hypervisor took from all CPUs of this machine in ns since boot; see [`machine_steal_ns_at`].
+pub fn machine_steal_ns() -> Option<u64> {
+    machine_steal_ns_at(&Root::live())
+}
+
+/// Time stolen by a hypervisor, in ticks as [`machine_busy_ns_at`]; 0 on a machine that is not virtual, and where the hypervisor does not
+/// tell.
+pub fn machine_steal_ns_at(root: &Root) -> Option<u64> {
+    sum_of_columns(root, &[7])
+}
+
+/// Columns of /proc/stat's first line: user nice system idle iowait irq softirq steal guest guest_nice (proc(5)).
+fn sum_of_columns(root: &Root, columns: &[usize]) -> Option<u64> {
     let stat = root.text("/proc/stat")?;
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    // Columns: user nice system idle iowait irq softirq steal guest guest_nice (proc(5)).
-    let busy: u64 = [0, 1, 2, 5, 6].iter().map(|&column| ticks.get(column).copied()).sum::<Option<u64>>()?;
-    busy.checked_mul(1_000_000_000 / ticks_per_second(root))
+    let sum: u64 = columns.iter().map(|&column| ticks.get(column).copied()).sum::<Option<u64>>()?;
+    sum.checked_mul(1_000_000_000 / ticks_per_second(root))
 }
 
 /// Context switches of a thread of this process; `None` when there is no such thread.
@@ -61,6 +76,7 @@ mod tests {
     fn idle_iowait_and_steal_are_not_busy() {
         let tree = Tree::new().file("proc/stat", "cpu  100 20 30 5000 600 7 8 999 50 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
         assert_eq!(machine_busy_ns_at(&tree.root()), Some(165 * 10_000_000));
+        assert_eq!(machine_steal_ns_at(&tree.root()), Some(999 * 10_000_000));
     }
 
     #[test]

@@ -11,6 +11,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Where guest a of two has a shell for guest b (nobody else is on their wire).
+const SHELL_PORT: u16 = 18_999;
+
+/// Set: the plans that `vm_plan` finds become the expected ones.
+const UPDATE_PLANS: &str = "RDMASCOPE_UPDATE_PLANS";
+const PLANS: &str = "rdma-userspace/tests/fixtures/plans";
+
+fn updates_plans() -> bool {
+    std::env::var_os(UPDATE_PLANS).is_some_and(|value| !value.is_empty())
+}
+
+/// Keeps the plan that a guest found as the expected one of its kernel.
+fn take_plan(out: &Path, kernel: &str) -> Result<()> {
+    let from = out.join("plan.txt");
+    if from.is_file() {
+        let to = paths::root().join(PLANS).join(format!("{kernel}.txt"));
+        fs::copy(&from, &to).with_context(|| format!("writing {}", to.display()))?;
+        println!("written: {}", paths::shown(&to));
+    }
+    Ok(())
+}
+
 /// A built test binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
@@ -97,6 +119,9 @@ pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts) -> Result<()>
             Seen::Console(line) => println!("{line}"),
             Seen::Progress(_) => {}
         })?;
+        if updates_plans() && !is_pair {
+            take_plan(&out, &kernel.name)?;
+        }
         let logs = if is_pair { out.join("b") } else { out };
         for binary in chosen {
             counts.add(result_of(&logs, binary)?);
@@ -127,7 +152,12 @@ fn result_of(logs: &Path, binary: &Binary) -> Result<Counts> {
 
 fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, ..Guest::default() };
+    // The tests that inject delays give their threads a real-time priority.
+    guest.programs.push("chrt".to_owned());
     let mut command = String::from("set -o pipefail\ncode=0\n");
+    if updates_plans() {
+        command.push_str(&format!("export {UPDATE_PLANS}=1\n"));
+    }
     for binary in binaries {
         let name = &binary.name;
         guest.files.push((binary.path.clone(), format!("/tests/{name}")));
@@ -139,7 +169,10 @@ fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     if is_pair {
         let token = runner::token_file()?;
         guests[0].files.push((token.clone(), runner::GUEST_TOKEN.to_owned()));
-        guests.insert(0, runner::serving_guest(&token)?);
+        let mut server = runner::serving_guest(&token)?;
+        // The tests that inject delays set those of the server's network from the other guest.
+        server.command = format!("nc -ll -p {SHELL_PORT} -e /bin/sh &\n{}", server.command);
+        guests.insert(0, server);
     }
     let mut job = Job::new(kernel, guests);
     job.deadlines = Deadlines { total: Duration::from_secs(1500), silence: Duration::from_secs(420), ..Deadlines::default() };

@@ -31,7 +31,7 @@ pub const CARRIED_IF_THERE: [&str; 12] = [
     "virtio_rng",
 ];
 /// Drivers of RDMA cards, for a job that asks for them: they load without a card, and then their functions can be probed.
-pub const DRIVERS_IF_THERE: [&str; 18] = [
+pub const DRIVERS_IF_THERE: [&str; 17] = [
     "bng_re",
     "bnxt_re",
     "efa",
@@ -48,7 +48,6 @@ pub const DRIVERS_IF_THERE: [&str; 18] = [
     "ocrdma",
     "qedr",
     "rdmavt",
-    "usnic_verbs",
     "vmw_pvrdma",
 ];
 

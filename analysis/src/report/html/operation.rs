@@ -3,7 +3,7 @@ use super::ReportError;
 use super::charts::{Pictures, distribution, run_heading};
 use super::groups::{Group, file_name, metric_meaning, metric_words, run_anchor};
 use super::markup::{Cell, WITHHELD, esc, paragraph, table, time_or};
-use crate::model::{Breakdown, Report, RunReport, SlowSample, StageStat};
+use crate::model::{Breakdown, Interference, Report, RunReport, SlowSample, StageStat};
 use crate::plots::bands::{Bands, drawn_stages};
 use crate::plots::ccdf::Ccdf;
 use crate::plots::cdf::Cdf;
@@ -12,6 +12,7 @@ use crate::plots::stage_cdf::StageCdf;
 use crate::plots::style::{UNATTRIBUTED, ink_on, stage_color};
 use crate::plots::units::{count, duration, percent};
 use crate::plots::waterfall::Waterfall;
+use crate::report::overlay;
 use std::fmt::Write as _;
 
 /// Slow samples that get a picture; the table has all of them.
@@ -100,6 +101,7 @@ fn one_run(
         stage_chart(out, group, run, at, pictures)?;
     }
     out.push_str("</div>\n");
+    interference(out, &breakdown.interference, &what.mode);
     slow(out, group, run, &breakdown.slow, &file, pictures)?;
     out.push_str("</section>\n");
     Ok(())
@@ -205,6 +207,23 @@ fn stage_row(stage: &StageStat, number: Option<usize>) -> Vec<Cell> {
         Cell::Num(count(stage.negative)),
         Cell::Text(stage.meaning.clone()),
     ]
+}
+
+fn interference(out: &mut String, it: &Interference, mode: &str) {
+    let _ = writeln!(out, "<h4>What took the thread's CPU, {} mode</h4>", esc(mode));
+    paragraph(out, &format!("An overlay, not a stage: the stages hold that time too. Interference was {}.", overlay::summary(it)));
+    let rows: Vec<Vec<Cell>> = overlay::rows(it)
+        .into_iter()
+        .map(|[source, times, samples, total, max]| {
+            vec![Cell::Text(source), Cell::Num(times), Cell::Num(samples), Cell::Num(total), Cell::Num(max)]
+        })
+        .collect();
+    if !rows.is_empty() {
+        table(out, "By source, net of what was nested in it", &["source", "times", "samples", "in all", "longest"], &rows);
+    }
+    for sentence in overlay::sentences(it) {
+        paragraph(out, &sentence);
+    }
 }
 
 fn hex(color: (u8, u8, u8)) -> String {

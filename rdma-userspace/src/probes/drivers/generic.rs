@@ -2,7 +2,7 @@
 
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Condition, Driver, Hook, HookKind};
+use super::{Candidate, Condition, Driver, Hook, HookKind, Tried};
 use crate::probes::Level;
 
 const TASK_PID: &[&str] = &["OFF_TASK_PID"];
@@ -11,6 +11,10 @@ const TASK_PID: &[&str] = &["OFF_TASK_PID"];
 pub const KERNEL: Driver = Driver {
     name: "kernel",
     modules: &[],
+    also: &[],
+    mark: "",
+    shapes: &[],
+    tried: Tried::Fires,
     contexts: "tracepoints: `current` is whoever ran; the woken thread is in the record",
     tasklets: &[],
     works: &[],
@@ -157,7 +161,11 @@ pub const KERNEL: Driver = Driver {
 /// The uverbs layer: the one place that every driver passes for a CQ of user space.
 pub const UVERBS: Driver = Driver {
     name: "uverbs",
-    modules: &["ib_uverbs", "ib_uverbs_support", "ib_core"],
+    modules: &["ib_uverbs"],
+    also: &["ib_uverbs_support", "ib_core"],
+    mark: "ib_uverbs_comp_handler",
+    shapes: &[],
+    tried: Tried::Fires,
     contexts: "argument 0 is the `ib_cq`; its owner is `res.task`, its name in user space `uobject->user_handle`",
     tasklets: &[],
     works: &[],

@@ -2,10 +2,21 @@
 //!
 //! A new driver is one more file here, its programs in `ebpf-probes`, and a fixture in the planner's tests.
 
+mod bnxt_re;
+mod cxgb4;
+mod efa;
+mod erdma;
 mod generic;
+mod hns;
+mod irdma;
+mod mana;
 mod mlx4;
 mod mlx5;
+mod pvrdma;
+mod qedr;
+mod rdmavt;
 mod rxe;
+mod siw;
 
 use ebpf_probes::{Kind, Program};
 
@@ -70,8 +81,12 @@ pub struct Hook {
     pub condition: Condition,
     /// In order of preference.
     pub candidates: &'static [Candidate],
-    /// A symbol that makes this hook superfluous.
-    pub covered_by: Option<&'static str>,
+    /// What makes this hook superfluous where the kernel has it.
+    pub covered_by: Option<Cover>,
+    /// What it means when the driver is loaded and has none of the functions; `None`: it ought to have one.
+    pub if_missing: Option<&'static str>,
+    /// The lowest level that has it where interrupt handlers run in threads (PREEMPT_RT, `threadirqs`); `None`: the usual one.
+    pub level_if_threaded: Option<Level>,
     /// Offsets (names of the object's globals) without which it gives nothing.
     pub needs: &'static [&'static str],
     /// Kinds of records.
@@ -80,13 +95,63 @@ pub struct Hook {
     pub silence: Option<&'static str>,
 }
 
+/// What another hook already tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// A function that this driver has on newer kernels.
+    Function(&'static str),
+    /// A tracepoint of the kernel.
+    Tracepoint(&'static str),
+}
+
+/// How far a driver's hooks have been tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// Its events have been seen and checked.
+    Fires,
+    /// Its hooks attach without a device; that they fire has not been seen.
+    Attaches,
+    /// Written from the driver's source; no kernel at hand has the driver.
+    Source,
+}
+
+impl Tried {
+    /// For readers.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Tried::Fires => "seen firing",
+            Tried::Attaches => "attaches without a device; firing not seen",
+            Tried::Source => "written from the source; never attached",
+        }
+    }
+}
+
+/// A way in which a driver completes, told by the symbols that the kernel has.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Every one of these exists.
+    pub has: &'static [&'static str],
+    /// None of these exists.
+    pub lacks: &'static [&'static str],
+    /// The chain, for readers.
+    pub chain: &'static str,
+}
+
 /// A driver, or a layer that all drivers share.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
     /// Its name.
     pub name: &'static str,
-    /// Modules whose functions the hooks may attach to; empty for the kernel itself. The first is the driver's own.
+    /// The driver's own modules: it is there when one of them is loaded. Empty for the kernel itself.
     pub modules: &'static [&'static str],
+    /// Other modules whose functions the hooks may attach to.
+    pub also: &'static [&'static str],
+    /// A function of the driver's own module, by which it is found when it is built into the kernel.
+    pub mark: &'static str,
+    /// How it completes, by what the kernel has; the first that fits.
+    pub shapes: &'static [Shape],
+    /// How far it has been tried.
+    pub tried: Tried,
     /// The hooks.
     pub hooks: &'static [Hook],
     /// Tasklet functions that lead to a completion handler.
@@ -98,10 +163,48 @@ pub struct Driver {
 }
 
 /// Every driver that is known, the shared layers first.
-pub const DRIVERS: &[Driver] = &[generic::KERNEL, generic::UVERBS, rxe::RXE, mlx5::MLX5, mlx4::MLX4];
+pub const DRIVERS: &[Driver] = &[
+    generic::KERNEL,
+    generic::UVERBS,
+    rxe::RXE,
+    siw::SIW,
+    mlx5::MLX5,
+    mlx4::MLX4,
+    irdma::IRDMA,
+    bnxt_re::BNXT_RE,
+    efa::EFA,
+    erdma::ERDMA,
+    hns::HNS,
+    mana::MANA,
+    qedr::QEDR,
+    cxgb4::CXGB4,
+    pvrdma::PVRDMA,
+    rdmavt::RDMAVT,
+];
+
+/// Tasklet functions that the programs can tell apart (`TASKLET_FUNC_*`).
+pub const TASKLETS_MAX: usize = 8;
+/// Work functions that the programs can tell apart (`WORK_FUNC_*`).
+pub const WORKS_MAX: usize = 4;
+/// A function that only kernels with forced interrupt threads have.
+pub const THREADED_SYMBOL: &str = "rt_spin_lock";
+
+/// What it means when a hook on a hardware driver's notification never fires.
+const SILENT_WHILE_POLLING: &str = "silent by design while polling: no CQ is armed, so the device raises no interrupt, and the kernel runs \
+                                    nothing per completion; event rounds with the same probe are the control, which needs a device";
+
+/// Leading arguments of an interrupt handler.
+const IRQ_ARGUMENTS: &[&[&str]] = &[&["int"], &["void *"]];
+/// Argument of a tasklet's function; a number before 5.9.
+const TASKLET_ARGUMENT: &[&[&str]] = &[&["struct tasklet_struct *", "long unsigned int"]];
 
 /// Modules whose BTF and functions matter.
-pub const MODULES: &[&str] = &["ib_core", "ib_uverbs", "rdma_rxe", "mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib"];
+pub fn modules() -> Vec<&'static str> {
+    let mut modules: Vec<_> = DRIVERS.iter().flat_map(|driver| driver.modules.iter().chain(driver.also)).copied().collect();
+    modules.sort_unstable();
+    modules.dedup();
+    modules
+}
 
 impl Hook {
     /// What most hooks share: a kprobe of level std that a kernel with the driver must have.
@@ -113,12 +216,23 @@ impl Hook {
         condition: Condition::Always,
         candidates: &[],
         covered_by: None,
+        if_missing: None,
+        level_if_threaded: None,
         needs: &[],
         gives: &[],
         silence: None,
     };
     /// As [`Hook::KPROBE`], for a raw tracepoint.
     pub(super) const TRACEPOINT: Hook = Hook { kind: HookKind::RawTracepoint, ..Hook::KPROBE };
+    /// A step of a hardware driver's notification.
+    pub(super) const STEP: Hook = Hook { silence: Some(SILENT_WHILE_POLLING), ..Hook::KPROBE };
+    /// K1b: the driver's own interrupt handler. Where handlers are not threaded, K1 tells the same.
+    pub(super) const IRQ: Hook = Hook { level: Level::Full, level_if_threaded: Some(Level::Std), gives: &[Kind::DriverIrq], ..Hook::STEP };
+    /// K4 by the driver's own function, for kernels without the tasklet tracepoint.
+    pub(super) const TASKLET: Hook =
+        Hook { covered_by: Some(Cover::Tracepoint("tasklet_entry")), gives: &[Kind::DriverBottomHalf], ..Hook::STEP };
+    /// The driver names the CQ, just before its handler.
+    pub(super) const COMP: Hook = Hook { gives: &[Kind::DriverComp], ..Hook::STEP };
 }
 
 impl Candidate {
@@ -135,12 +249,21 @@ impl Candidate {
 
 /// Whether a symbol matters to any driver.
 pub fn is_wanted(symbol: &str) -> bool {
-    DRIVERS.iter().any(|driver| {
-        let of_hook = |hook: &Hook| {
-            hook.candidates.iter().any(|candidate| candidate.symbol == symbol) || hook.covered_by.is_some_and(|covering| covering == symbol)
-        };
-        driver.hooks.iter().any(of_hook) || driver.tasklets.contains(&symbol) || driver.works.contains(&symbol)
-    }) || super::offsets::ERA_SYMBOLS.contains(&symbol)
+    let of_hook = |hook: &Hook| {
+        let covering = hook.covered_by.map(|cover| match cover {
+            Cover::Function(name) | Cover::Tracepoint(name) => name,
+        });
+        covering == Some(symbol) || hook.candidates.iter().any(|candidate| candidate.symbol == symbol)
+    };
+    let of_driver = |driver: &Driver| {
+        let mut shapes = driver.shapes.iter().flat_map(|shape| shape.has.iter().chain(shape.lacks));
+        driver.hooks.iter().any(of_hook)
+            || driver.tasklets.contains(&symbol)
+            || driver.works.contains(&symbol)
+            || driver.mark == symbol
+            || shapes.any(|name| *name == symbol)
+    };
+    symbol == THREADED_SYMBOL || super::offsets::ERA_SYMBOLS.contains(&symbol) || DRIVERS.iter().any(of_driver)
 }
 
 #[cfg(test)]
@@ -150,11 +273,13 @@ mod tests {
 
     #[test]
     fn every_program_but_the_clock_check_and_the_counter_of_calls_belongs_to_one_hook() {
+        // Hits are counted by program: candidates of one hook may share one, because only one of them is attached.
         let mut seen = HashSet::new();
         for hook in DRIVERS.iter().flat_map(|driver| driver.hooks) {
             assert!(!hook.candidates.is_empty(), "{} has no candidate", hook.name);
-            for candidate in hook.candidates {
-                assert!(seen.insert(candidate.program), "{:?} is used twice", candidate.program);
+            let of_hook: HashSet<_> = hook.candidates.iter().map(|candidate| candidate.program).collect();
+            for program in of_hook {
+                assert!(seen.insert(program), "{program:?} belongs to two hooks");
             }
         }
         let unused: Vec<_> = Program::ALL.iter().filter(|program| !seen.contains(program)).collect();
@@ -166,6 +291,18 @@ mod tests {
         let mut seen = HashSet::new();
         for hook in DRIVERS.iter().flat_map(|driver| driver.hooks) {
             assert!(seen.insert(hook.name), "{} twice", hook.name);
+        }
+    }
+
+    #[test]
+    fn every_driver_says_how_it_completes_and_what_silence_means() {
+        for driver in DRIVERS.iter().filter(|driver| !driver.modules.is_empty() && driver.name != "uverbs") {
+            assert!(!driver.shapes.is_empty() && !driver.contexts.is_empty(), "{}", driver.name);
+            let last = driver.shapes.last().expect("checked");
+            assert!(last.has.is_empty() && last.lacks.is_empty(), "{}: the last shape must fit always", driver.name);
+            if driver.tried != Tried::Fires {
+                assert!(driver.hooks.iter().all(|hook| hook.silence.is_some()), "{}", driver.name);
+            }
         }
     }
 }

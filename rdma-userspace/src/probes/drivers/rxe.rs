@@ -1,11 +1,11 @@
 //! Soft-RoCE (`rdma_rxe`): everything is visible, the wr_id included.
 //!
 //! Three shapes, told apart by symbols: tasklets and an inline requester (`rxe_do_task`), a workqueue with an inline requester
-//! (`do_work`), a workqueue for everything (`rxe_sender`).
+//! (`do_work`), a workqueue for everything (`rxe_sender`). 6.4 is between the first two: tasklets, but the handler is nested.
 
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Driver, Hook};
+use super::{Candidate, Cover, Driver, Hook, Shape, Tried};
 
 const QP: &[&str] = &["struct rxe_qp *"];
 /// Task functions took `void *` when they were tasklets.
@@ -17,6 +17,29 @@ const PACKET: &[&str] = &["OFF_PKT_OPCODE", "OFF_PKT_WQE", "OFF_PKT_PSN", "OFF_W
 pub const RXE: Driver = Driver {
     name: "rxe",
     modules: &["rdma_rxe"],
+    also: &[],
+    mark: "rxe_cq_post",
+    tried: Tried::Fires,
+    shapes: &[
+        Shape {
+            has: &["rxe_sender"],
+            lacks: &[],
+            chain: "workqueue for everything: R1 → Rq → R5 sender → R2, R4 → Rq → R5 sender or receiver → R6, the handler inside R6",
+        },
+        Shape {
+            has: &["do_work", "rxe_requester"],
+            lacks: &["rxe_sender", "rxe_send_complete"],
+            chain: "requester inline in the post, workqueue for the rest: R1 → R5 → R2, R4 → (Rq →) R5 → R6, the handler inside R6",
+        },
+        Shape {
+            has: &["rxe_send_complete"],
+            lacks: &[],
+            chain: "requester inline in the post, tasklets: R1 → R5 → R2, R4 → R5 → R6 → K4 tasklet `rxe_send_complete` → K5",
+        },
+        Shape {
+            has: &[], lacks: &[], chain: "requester inline in the post, tasklets: R1 → R5 → R2, R4 → R5 → R6, the handler inside R6"
+        },
+    ],
     contexts: "syscall of the poster, NET_RX softirq, tasklet, or kworker; on one host also the peer's thread: `current` never tells the owner. \
                `rxe_cq_post` has the CQ in argument 0 and the user's CQE in argument 1",
     tasklets: &["rxe_send_complete"],
@@ -40,7 +63,7 @@ pub const RXE: Driver = Driver {
         },
         Hook {
             name: "R2 packet sent to the same host",
-            covered_by: Some("rxe_xmit_packet"),
+            covered_by: Some(Cover::Function("rxe_xmit_packet")),
             candidates: &[Candidate::with("rxe_loopback", Program::RxeLoopback, &[SKB])],
             needs: &["OFF_PKT_OPCODE", "OFF_PKT_WQE", "OFF_PKT_PSN", "OFF_WQE_WR_ID", "OFF_PKT_QP", "OFF_SKB_CB"],
             gives: &[Kind::RxeXmit],
@@ -69,7 +92,7 @@ pub const RXE: Driver = Driver {
         },
         Hook {
             name: "R5 completer",
-            covered_by: Some("rxe_sender"),
+            covered_by: Some(Cover::Function("rxe_sender")),
             candidates: &[Candidate::with("rxe_completer", Program::RxeCompleter, &[QP_OR_VOID])],
             gives: &[Kind::RxeTask],
             ..Hook::KPROBE

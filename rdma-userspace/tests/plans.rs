@@ -1,0 +1,245 @@
+//! The plan of kernels that are not here, from small extracts in `tests/fixtures/kernels/`: chosen symbol per hook, or why none.
+//!
+//! `expected.txt` of each extract is the table; `UPDATE_EXPECTED=1 cargo test -p rdma-userspace --test plans` writes it again, to be
+//! read before it is committed.
+
+mod vm {
+    pub mod offsets_seen;
+}
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use rdma_userspace::kernel::Sources;
+use rdma_userspace::probes::{Level, Plan, PlannedHook};
+
+const KERNELS: [&str; 7] = ["5.10", "5.15", "6.1", "6.8", "6.12", "6.12-rt", "7.3"];
+
+fn folder(kernel: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/kernels").join(kernel)
+}
+
+fn plan(kernel: &str, level: Level) -> Plan {
+    Plan::from_sources(&Sources::tree(&folder(kernel)).strict(), level).unwrap_or_else(|error| panic!("{kernel}: {error}"))
+}
+
+fn row(hook: &PlannedHook) -> String {
+    let missing = if hook.mandatory && hook.symbol.is_none() { "MISSING" } else { "absent" };
+    format!("{} | {} | {} | {}", hook.level, hook.hook, hook.symbol.as_deref().unwrap_or(missing), hook.reason)
+}
+
+#[test]
+fn every_kernel_gets_the_plan_of_its_table() {
+    for kernel in KERNELS {
+        let plan = plan(kernel, Level::Full);
+        let mut table = String::new();
+        for driver in &plan.drivers {
+            writeln!(table, "# {}: {}", driver.name, driver.chain.unwrap_or("-")).expect("a string");
+        }
+        for hook in &plan.hooks {
+            writeln!(table, "{}", row(hook)).expect("a string");
+        }
+        let path = folder(kernel).join("expected.txt");
+        if std::env::var_os("UPDATE_EXPECTED").is_some() {
+            std::fs::write(&path, &table).expect("writes");
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for line in expected.lines() {
+            assert!(table.lines().any(|row| row == line), "{kernel}: the plan has no row\n{line}\nbut\n{table}");
+        }
+        assert!(expected.lines().filter(|line| !line.starts_with('#')).count() > 20, "{kernel}: the table is cut short");
+    }
+}
+
+#[test]
+fn levels_hold_the_rows_of_their_level_and_below() {
+    for kernel in KERNELS {
+        let full = plan(kernel, Level::Full);
+        for level in Level::ALL {
+            let expected: Vec<String> = full.hooks.iter().filter(|hook| hook.level <= level).map(row).collect();
+            let found: Vec<String> = plan(kernel, level).hooks.iter().map(row).collect();
+            assert_eq!(found, expected, "{kernel} at {level}");
+        }
+    }
+}
+
+#[test]
+fn a_loaded_driver_lacks_nothing_on_a_running_kernel() {
+    for kernel in ["5.10", "6.1", "6.12", "6.12-rt", "7.3"] {
+        let plan = plan(kernel, Level::Full);
+        let missing: Vec<_> = plan.missing().map(row).collect();
+        assert!(missing.is_empty(), "{kernel}: {missing:#?}");
+        assert!(plan.drivers.iter().any(|driver| driver.name == "mlx5"), "{kernel}");
+    }
+}
+
+fn symbol(plan: &Plan, hook: &str) -> Option<String> {
+    let hook = plan.hook(hook).unwrap_or_else(|| panic!("no hook {hook}"));
+    hook.symbol.as_ref().map(|symbol| symbol.rsplit(':').next().unwrap_or(symbol).to_owned())
+}
+
+#[test]
+fn mlx5_has_its_bottom_half_on_every_kernel() {
+    // Kernel, handler, K4 by the driver's function, K4 by the tracepoint.
+    for (kernel, handler, own, is_traced) in [
+        ("5.10", "mlx5_irq_int_handler", Some("mlx5_cq_tasklet_cb"), false),
+        ("5.15", "irq_int_handler", Some("mlx5_cq_tasklet_cb"), false),
+        ("6.1", "irq_int_handler", None, true),
+        ("6.8", "irq_int_handler", None, true),
+        ("6.12", "irq_int_handler", None, true),
+        ("6.12-rt", "irq_int_handler", None, true),
+        ("7.3", "irq_int_handler", None, true),
+    ] {
+        let plan = plan(kernel, Level::Full);
+        assert_eq!(symbol(&plan, "K1b mlx5 interrupt handler").as_deref(), Some(handler), "{kernel}");
+        assert_eq!(symbol(&plan, "K3 mlx5 CQ to bottom half").as_deref(), Some("mlx5_add_cq_to_tasklet"), "{kernel}");
+        assert_eq!(symbol(&plan, "K4 mlx5 tasklet").as_deref(), own, "{kernel}");
+        assert_eq!(symbol(&plan, "K4 tasklet").is_some(), is_traced, "{kernel}");
+        assert_eq!(symbol(&plan, "mlx5 callback").as_deref(), Some("mlx5_ib_cq_comp"), "{kernel}");
+    }
+}
+
+#[test]
+fn the_interrupt_handler_is_at_std_on_a_kernel_with_threaded_interrupts_only() {
+    for kernel in KERNELS {
+        let plan = plan(kernel, Level::Std);
+        let is_rt = kernel == "6.12-rt";
+        assert_eq!((plan.threaded_irqs, plan.hook("K1b mlx5 interrupt handler").is_some()), (is_rt, is_rt), "{kernel}");
+    }
+}
+
+#[test]
+fn soft_roce_has_its_shape() {
+    for (kernel, begin, requester, is_queued, is_notified_by_tasklet) in [
+        ("5.10", "requester inline in the post, tasklets", "rxe_requester", false, true),
+        ("5.15", "requester inline in the post, tasklets", "rxe_requester", false, true),
+        ("6.1", "requester inline in the post, tasklets", "rxe_requester", false, true),
+        ("6.8", "requester inline in the post, workqueue", "rxe_requester", true, false),
+        ("6.12", "workqueue for everything", "rxe_sender", true, false),
+        ("6.12-rt", "workqueue for everything", "rxe_sender", true, false),
+        ("7.3", "workqueue for everything", "rxe_sender", true, false),
+    ] {
+        let plan = plan(kernel, Level::Full);
+        let rxe = plan.drivers.iter().find(|driver| driver.name == "rxe").unwrap_or_else(|| panic!("{kernel}: no rxe"));
+        let chain = rxe.chain.expect("rxe has shapes");
+        assert!(chain.starts_with(begin), "{kernel}: {chain}");
+        assert_eq!(chain.contains("rxe_send_complete"), is_notified_by_tasklet, "{kernel}: {chain}");
+        assert_eq!(symbol(&plan, "R5 requester").as_deref(), Some(requester), "{kernel}");
+        assert_eq!(symbol(&plan, "Rq work queued").is_some(), is_queued, "{kernel}");
+    }
+}
+
+#[test]
+fn offsets_of_the_running_kernels_are_the_ones_of_the_table() {
+    for kernel in ["5.10", "6.1", "6.12", "6.12-rt", "7.3"] {
+        let plan = plan(kernel, Level::Full);
+        let expected = vm::offsets_seen::of(&plan.release);
+        assert!(expected.len() > 14, "{kernel}: {} is in no table", plan.release);
+        for (global, bytes) in expected {
+            let offset = plan.offsets.get(global).expect("wanted");
+            assert_eq!(offset.known(), Some(bytes), "{kernel}: {global}: {offset:?}");
+        }
+    }
+}
+
+/// A copy of an extract with its symbols changed.
+fn changed(kernel: &str, change: impl Fn(&str) -> String) -> Plan {
+    let copy = tempfile::tempdir().expect("folder");
+    for file in ["proc/kallsyms", "proc/modules", "proc/sys/kernel/osrelease"] {
+        let Ok(text) = std::fs::read_to_string(folder(kernel).join(file)) else { continue };
+        let to = copy.path().join(file);
+        std::fs::create_dir_all(to.parent().expect("parent")).expect("folders");
+        std::fs::write(to, if file == "proc/kallsyms" { change(&text) } else { text }).expect("writes");
+    }
+    Plan::from_sources(&Sources::tree(copy.path()).strict(), Level::Full).expect("plans")
+}
+
+#[test]
+fn the_three_shapes_of_hns_are_told_by_symbols() {
+    let own = "ffffffffc1000000 t hns_roce_v2_msix_interrupt_eq\t[hns_roce_hw_v2]\n\
+               ffffffffc1000010 t hns_roce_cq_completion\t[hns_roce_hw_v2]\n";
+    let work = "ffffffffc1000020 t hns_roce_ceq_work\t[hns_roce_hw_v2]\n";
+    let bh = "ffffffff81000000 T workqueue_softirq_action\n";
+    for (kernel, more, ends, works) in [
+        ("5.15", String::new(), "no bottom half", 0),
+        ("6.1", work.to_owned(), "K5 [kworker]", 1),
+        ("6.8", format!("{work}{bh}"), "K5 [softirq]", 2),
+    ] {
+        let plan = changed(kernel, |text| format!("{text}{own}{more}"));
+        let hns = plan.drivers.iter().find(|driver| driver.name == "hns").unwrap_or_else(|| panic!("{kernel}: no hns"));
+        assert!(hns.chain.is_some_and(|chain| chain.ends_with(ends)), "{kernel}: {hns:?}");
+        assert_eq!(plan.works.len(), works, "{kernel}");
+        assert_eq!(symbol(&plan, "hns callback").as_deref(), Some("hns_roce_cq_completion"));
+        assert_eq!(symbol(&plan, "K4 work starts").is_some(), works > 0, "{kernel}");
+    }
+}
+
+#[test]
+fn hidden_addresses_turn_filters_off_and_say_so() {
+    let hide = |text: &str| -> String { text.lines().map(|line| format!("0000000000000000{}\n", &line[16..])).collect() };
+    let plan = changed("6.12", hide);
+    assert!(plan.all_tasklets && plan.tasklets.is_empty());
+    let tasklet = plan.hook("K4 tasklet").expect("planned");
+    assert!(tasklet.symbol.is_some() && tasklet.reason.contains("addresses are hidden: every tasklet is recorded"), "{}", tasklet.reason);
+    let work = plan.hook("K4 work starts").expect("planned");
+    assert!(work.symbol.is_none() && work.reason.contains("kptr_restrict"), "{}", work.reason);
+    assert!(symbol(&plan, "K3 mlx5 CQ to bottom half").is_some(), "attaching by name needs no address");
+}
+
+#[test]
+fn more_functions_than_places_turn_the_filter_off_and_say_so() {
+    let more = |text: &str| {
+        let mut text = text.to_owned();
+        for at in 0..9 {
+            writeln!(text, "ffffffffc10000{at}0 t mlx5_cq_tasklet_cb\t[mlx5_core]").expect("a string");
+            writeln!(text, "ffffffffc10001{at}0 t do_work\t[rdma_rxe]").expect("a string");
+        }
+        text
+    };
+    let plan = changed("6.12", more);
+    assert!(plan.all_tasklets && plan.all_works);
+    for (hook, words) in [
+        ("K4 tasklet", "the filter holds 8: every tasklet is recorded"),
+        ("K4 work starts", "the filter holds 4: every work item is recorded"),
+    ] {
+        let reason = &plan.hook(hook).expect("planned").reason;
+        assert!(reason.contains(words), "{hook}: {reason}");
+    }
+}
+
+#[test]
+fn a_compilers_copy_a_padding_twin_and_a_second_function_are_no_place_to_attach() {
+    let copy = |text: &str| text.replace(" mlx5_ib_cq_comp\t", " mlx5_ib_cq_comp.constprop.0\t");
+    let plan = changed("6.12", copy);
+    let hook = plan.hook("mlx5 callback").expect("planned");
+    assert!(hook.symbol.is_none() && hook.mandatory && hook.reason.contains("only `mlx5_ib_cq_comp.constprop.0`"), "{}", hook.reason);
+
+    let text = std::fs::read_to_string(folder("6.12").join("proc/kallsyms")).expect("reads");
+    assert!(text.contains("__pfx_mlx5_ib_cq_comp"), "the kernel has padding twins");
+    assert_eq!(symbol(&changed("6.12", str::to_owned), "mlx5 callback").as_deref(), Some("mlx5_ib_cq_comp"));
+
+    let twice = |text: &str| format!("{text}ffffffffc1000000 t rxe_cq_post\t[rdma_rxe]\n");
+    let plan = changed("6.12", twice);
+    let hook = plan.hook("R6 CQE posted").expect("planned");
+    assert!(hook.symbol.is_none() && hook.reason.contains("2 functions are called"), "{}", hook.reason);
+}
+
+#[test]
+fn a_driver_of_an_era_without_events_says_so() {
+    let efa = |text: &str| format!("{text}ffffffffc1000000 t efa_intr_msix_mgmnt\t[efa]\n");
+    let copy = changed("5.10", efa);
+    assert!(!copy.drivers.iter().any(|driver| driver.name == "efa"), "its modules are told by /proc/modules");
+    let mana = plan("6.1", Level::Full);
+    let hook = mana.hook("mana callback").expect("planned");
+    assert!(hook.symbol.is_none() && !hook.mandatory, "{}", hook.reason);
+}
+
+#[test]
+fn names_that_cover_only_one_of_two_functions_are_never_used() {
+    const NEVER: [&str; 6] =
+        ["do_complete", "make_send_cqe", "check_psn", "irdma_iwarp_ce_handler", "mana_gd_process_eqe", "ib_uverbs_event_read"];
+    let drivers = rdma_userspace::probes::drivers::DRIVERS;
+    for candidate in drivers.iter().flat_map(|driver| driver.hooks).flat_map(|hook| hook.candidates) {
+        assert!(!NEVER.contains(&candidate.symbol), "{}", candidate.symbol);
+    }
+}

@@ -1,0 +1,156 @@
+//! Delays that are injected on purpose, one kind at a time, land in the stage where they belong.
+//!
+//! The program runs as a user runs it, both ends in this guest: client on CPU 1, server on CPU 0. An injector beside it disturbs some of the
+//! samples and logs when. Ignored by default: `cargo xtask test` runs them inside the guest, as root.
+#[path = "vm/injector.rs"]
+#[expect(dead_code, reason = "these tests need a part of it only")]
+mod injector;
+#[path = "vm/judge.rs"]
+mod judge;
+#[path = "vm/program.rs"]
+#[expect(dead_code, reason = "these tests need a part of it only")]
+mod program;
+
+use ebpf_probes::Kind;
+use injector::{Attempt, Client, Injection, Injector, Partner, SoftirqThread, WorkqueueCpus, pin, spin_until};
+use judge::{Case, Rule};
+use program::{Program, rdmascope};
+use rdma_userspace::probes::{Level, Plan, monotonic_ns};
+use std::path::Path;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const MS: u64 = 1_000_000;
+const DELAY_NS: u64 = 40 * MS;
+const SAMPLES: &str = "20000";
+/// A poller that really polls: messages so long that the answer takes a while after its own post has returned.
+const POLLER: [&str; 10] = ["--server-cpu", "0", "--op", "send", "--mode", "poll", "--server-mode", "event", "--size", "16384"];
+const CLIENT_CPU: u32 = 1;
+const OTHER_CPU: u32 = 0;
+
+fn start(out: &Path, arguments: &[&str]) -> Program {
+    let out = out.to_str().expect("a plain path");
+    let common = ["run", "--loopback", "--device", "rxe0", "--no-seal", "--no-report", "--quiet", "--out", out, "--cpu", "1"];
+    rdmascope(&[&common, arguments].concat())
+}
+
+/// Runs to the end under the injector and gives its log.
+fn disturbed(mut program: Program, injector: Injector) -> Vec<Injection> {
+    let end = program.end_within(PATIENCE);
+    let log = injector.stop();
+    assert_eq!(end.code, Some(0), "{}", end.text);
+    log
+}
+
+/// Does the plan of this kernel have work items of rxe?
+fn has_workqueue() -> bool {
+    let plan = Plan::for_kernel(Path::new("/"), Level::Std).expect("facts of this kernel");
+    plan.hooks.iter().any(|hook| hook.symbol.is_some() && hook.gives.contains(&Kind::WorkStart))
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_hog_on_the_waiters_cpu_is_run_queue() {
+    let out = tempfile::tempdir().expect("a folder");
+    let _cpus = WorkqueueCpus::only("1");
+    let program = start(out.path(), &["--server-cpu", "0", "--op", "send", "--mode", "event", "-n", SAMPLES]);
+    let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(CLIENT_CPU));
+    let injector = Injector::realtime(CLIENT_CPU, 40..80, move |log| {
+        let begin_ns = monotonic_ns();
+        // Only a thread that sleeps has its wake-up before it; and nothing else that the sample needs may wait for this CPU.
+        if !(client.sleeps_in_read() && softirqs.sleeps()) {
+            log.touched(begin_ns, monotonic_ns());
+            return Attempt::NotNow;
+        }
+        spin_until(begin_ns + DELAY_NS);
+        log.injected(begin_ns, monotonic_ns());
+        Attempt::Done
+    });
+    let hog = injector.tid();
+    let log = disturbed(program, injector);
+    let hits = judge::check(out.path(), &log, &Case { stages: &["run queue"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    judge::check_culprit(&hits, "run_queue", Some(hog));
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_hog_on_the_pollers_cpu_is_detect_with_the_preemption_named() {
+    let out = tempfile::tempdir().expect("a folder");
+    let _cpus = WorkqueueCpus::only("1");
+    let program = start(out.path(), &[&POLLER[..], &["-n", SAMPLES]].concat());
+    let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(CLIENT_CPU));
+    let injector = Injector::realtime(CLIENT_CPU, 40..80, move |log| {
+        let begin_ns = monotonic_ns();
+        // In user space it polls; inside of a system call it would be its post that is delayed.
+        if !(client.displaced_in_user_space() && softirqs.sleeps()) {
+            log.touched(begin_ns, monotonic_ns());
+            return Attempt::NotNow;
+        }
+        spin_until(begin_ns + DELAY_NS);
+        log.injected(begin_ns, monotonic_ns());
+        Attempt::Done
+    });
+    let hog = injector.tid();
+    let log = disturbed(program, injector);
+    let hits = judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    judge::check_culprit(&hits, "preempted", Some(hog));
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_hog_on_the_workers_cpu_is_the_workqueue() {
+    if !has_workqueue() {
+        println!("rxe has no work items on this kernel, says the plan: nothing to delay");
+        return;
+    }
+    let out = tempfile::tempdir().expect("a folder");
+    // The workers get a CPU of their own, and the hog takes that one.
+    let _cpus = WorkqueueCpus::only("1");
+    let program = start(out.path(), &["--server-cpu", "1", "--op", "read", "--mode", "event", "-n", SAMPLES]);
+    Client::of(program.id());
+    let injector = Injector::realtime(OTHER_CPU, 40..80, move |log| {
+        let begin_ns = monotonic_ns();
+        spin_until(begin_ns + DELAY_NS);
+        log.injected(begin_ns, monotonic_ns());
+        Attempt::Done
+    });
+    let log = disturbed(program, injector);
+    let case = Case { stages: &["requester workqueue"], delay_ns: DELAY_NS, rule: Rule::PostedWithin };
+    let hits = judge::check(out.path(), &log, &case);
+    judge::check_culprit(&hits, "worker", None);
+}
+
+#[test]
+#[ignore = "runs in the VM"]
+fn a_move_to_a_busy_cpu_is_detect_with_the_migration_named() {
+    let out = tempfile::tempdir().expect("a folder");
+    let _cpus = WorkqueueCpus::only("1");
+    let program = start(out.path(), &[&POLLER[..], &["-n", SAMPLES, "--level", "full"]].concat());
+    let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(CLIENT_CPU));
+    let partner = Partner::on(OTHER_CPU);
+    let injector = Injector::realtime(CLIENT_CPU, 60..100, move |log| {
+        let begin_ns = monotonic_ns();
+        if !(client.displaced_in_user_space() && softirqs.sleeps()) {
+            log.touched(begin_ns, monotonic_ns());
+            return Attempt::NotNow;
+        }
+        // The answer comes meanwhile: from then on the sample needs nothing but its own thread.
+        spin_until(begin_ns + DELAY_NS / 8);
+        let end_ns = begin_ns + DELAY_NS;
+        let held = partner.hold(end_ns, begin_ns + DELAY_NS / 4);
+        pin(client.tid(), OTHER_CPU);
+        // Off its old CPU; it waits on the new one until the partner lets go.
+        std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()) + 2 * MS));
+        pin(client.tid(), CLIENT_CPU);
+        if held {
+            log.injected(begin_ns, end_ns);
+            log.touched(end_ns, monotonic_ns());
+        } else {
+            log.touched(begin_ns, monotonic_ns());
+        }
+        Attempt::Done
+    });
+    let log = disturbed(program, injector);
+    let hits = judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
+    judge::check_culprit(&hits, "migrated", None);
+}
