@@ -9,6 +9,7 @@ use crate::model::{Breakdown, CpuCost, Latency, ObserverCost, Report, Residency,
 use crate::pass::Pass;
 pub use crate::pass::{SampleVerdict, verdicts};
 use crate::stats::{self, is_shown};
+use crate::trace;
 use crate::units::{count, loss, percent};
 use crate::verdict::Judge;
 use crate::words::printable;
@@ -40,16 +41,22 @@ impl Analysed {
 /// # Errors
 /// What opening and reading can meet; a capture that cannot be read fails the report, none is skipped silently.
 pub fn report(dir: &Path) -> capture::Result<Report> {
-    let mut analysed = Vec::new();
+    let (mut analysed, mut traces) = (Vec::new(), Vec::new());
     for found in capture::find(dir)? {
         let path = printable(&found.strip_prefix(dir).unwrap_or(&found).to_string_lossy());
-        analysed.push(one(&found, if path.is_empty() { ".".into() } else { path })?);
+        let path = if path.is_empty() { ".".into() } else { path };
+        let mut capture = Capture::open(&found)?;
+        if capture.manifest.trace.is_some() {
+            traces.push(trace::load(&mut capture, path)?);
+        } else {
+            analysed.push(one(&found, path)?);
+        }
     }
     let comparisons = poll_event::all(&analysed);
     let mut runs: Vec<RunReport> = analysed.into_iter().map(|it| it.report).collect();
     silent::fill(&mut runs);
     let warnings = report_warnings(&runs);
-    Ok(Report { schema_version: REPORT_SCHEMA_VERSION, runs, comparisons, warnings })
+    Ok(Report { schema_version: REPORT_SCHEMA_VERSION, runs, comparisons, traces, warnings })
 }
 
 /// Analyses one capture.

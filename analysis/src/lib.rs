@@ -19,6 +19,7 @@ pub mod report;
 pub mod silent;
 pub mod stages;
 pub mod stats;
+pub mod trace;
 pub mod two_sides;
 pub mod units;
 pub mod verdict;

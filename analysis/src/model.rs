@@ -3,6 +3,7 @@
 //! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
 use crate::capture::costs::Spread;
 use crate::capture::manifest::{Manifest, Metric, SyscallCount};
+use crate::trace::model::TraceReport;
 use serde::Serialize;
 
 /// Everything about one capture, ready to print.
@@ -469,6 +470,8 @@ pub struct Report {
     pub runs: Vec<RunReport>,
     /// Poll against event, per operation where both are there.
     pub comparisons: Vec<Comparison>,
+    /// Traces of programs that are not ours, one entry per capture of that kind.
+    pub traces: Vec<TraceReport>,
     /// Warnings for the whole report, shown at its top.
     pub warnings: Vec<String>,
 }

@@ -456,6 +456,8 @@ static LOOKUP: [[Option<u8>; POINTS]; POINTS] = {
 /// Position of a kind of record along the path: settles the order of records of several CPUs with the same time.
 pub fn kind_rank(kind: u16) -> usize {
     const ORDER: &[Kind] = &[
+        Kind::CqCreate,
+        Kind::CqArm,
         Kind::RxePost,
         Kind::WorkQueue,
         Kind::WorkStart,
@@ -469,10 +471,12 @@ pub fn kind_rank(kind: u16) -> usize {
         Kind::IrqEntry,
         Kind::DriverIrq,
         Kind::DriverEnqueue,
+        Kind::SoftirqRaise,
         Kind::IrqExit,
         Kind::SoftirqEntry,
         Kind::RxeRcv,
         Kind::CqPost,
+        Kind::CqError,
         Kind::NapiPoll,
         Kind::TaskletEntry,
         Kind::DriverBottomHalf,
@@ -484,6 +488,7 @@ pub fn kind_rank(kind: u16) -> usize {
         Kind::SchedWakeup,
         Kind::SchedSwitch,
         Kind::EventRead,
+        Kind::CqDestroy,
     ];
     Kind::from_u16(kind).and_then(|kind| ORDER.iter().position(|k| *k == kind)).unwrap_or(ORDER.len())
 }

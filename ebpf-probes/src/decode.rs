@@ -62,6 +62,7 @@ bodies! {
     DriverEnqueue => DriverCq, DriverComp => DriverCq, NetPacket => NetPacket,
     DriverBottomHalf => DriverEntry, DriverIrq => DriverEntry,
     PageFault => PageFault, TimerEntry => Timer, TimerExit => Timer,
+    CqCreate => CqCreate, CqDestroy => CqDestroy, CqArm => CqArm, CqError => CqError, SoftirqRaise => Softirq,
 }
 
 fn read<T: FromBytes + Immutable + KnownLayout>(bytes: &[u8]) -> Result<T, DecodeError> {

@@ -89,4 +89,14 @@ kinds! {
     DriverBottomHalf = 30, "driver_bottom_half";
     /// K1b: the driver's own interrupt handler runs; with forced threading (PREEMPT_RT, `threadirqs`) this is in the irq thread.
     DriverIrq = 31, "driver_irq";
+    /// A user CQ was created; `current` is its owner.
+    CqCreate = 27, "cq_create";
+    /// A user CQ is about to be freed.
+    CqDestroy = 28, "cq_destroy";
+    /// K2: a process arms its CQ through the kernel (soft-RoCE).
+    CqArm = 29, "cq_arm";
+    /// The driver reports an error of a CQ, such as an overrun.
+    CqError = 40, "cq_error";
+    /// A softirq vector is raised (NET_RX and TASKLET only).
+    SoftirqRaise = 41, "softirq_raise";
 }

@@ -9,6 +9,7 @@ sizes! {
     Switch = 32, EventRead = 16, RxePost = 16, RxeXmit = 32, RxeRcv = 24, RxeTask = 16, CqPost = 32, DriverCq = 16, NetPacket = 16,
     DriverEntry = 16,
     PageFault = 16, Timer = 8,
+    CqCreate = 32, CqDestroy = 32, CqArm = 16, CqError = 24,
 }
 const _: () = assert!(offset_of!(Header, ts_ns) == 8 && offset_of!(Header, pid) == 16 && offset_of!(Header, tgid) == 20);
 const _: () = assert!(offset_of!(CompHandler, owner_tgid) == 24 && offset_of!(Switch, prev_comm) == 8 && offset_of!(CqPost, qpn) == 16);

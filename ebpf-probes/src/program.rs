@@ -158,4 +158,20 @@ programs! {
     TimerEntry = 42, "timer_entry";
     /// Raw tracepoint `local_timer_exit` (x86).
     TimerExit = 43, "timer_exit";
+    /// Entry of `rdma_restrack_add`: remembers a CQ for the return.
+    RestrackAdd = 45, "restrack_add";
+    /// Return of `rdma_restrack_add`.
+    RestrackAdded = 46, "restrack_added";
+    /// Entry of `rdma_restrack_del`.
+    RestrackDel = 47, "restrack_del";
+    /// Entry of `rxe_req_notify_cq`.
+    CqArm = 48, "cq_arm";
+    /// Entry of `ib_uverbs_cq_event_handler`.
+    CqError = 49, "cq_error";
+    /// Raw tracepoint `softirq_raise`.
+    SoftirqRaise = 50, "softirq_raise";
+    /// Never attached: counts the unread CQEs of a soft-RoCE CQ when the reader asks.
+    CqLook = 51, "cq_look";
+    /// Never attached: writes records for the bench of the reader.
+    Generate = 80, "generate";
 }

@@ -254,6 +254,61 @@ record! {
     }
 }
 
+record! {
+    /// Body of `CqCreate`; the header's `tgid` is the owner.
+    CqCreate {
+        /// Address of the kernel's `ib_cq`.
+        cq: u64,
+        /// The owner's `struct ibv_cq *`.
+        user_handle: u64,
+        /// Identity of the completion channel; 0: created without one, so that it can have no event.
+        channel: u64,
+        /// As in [`CompHandler::restrack_id`].
+        restrack_id: u32,
+        /// CQEs that it holds; `u32::MAX` where the offset is not known.
+        depth: u32,
+    }
+}
+record! {
+    /// Body of `CqDestroy`. `current` may be the kernel's own worker that cleans up after a process.
+    CqDestroy {
+        /// Address of the kernel's `ib_cq`; may be used again for another CQ from now on.
+        cq: u64,
+        /// The owner's `struct ibv_cq *`.
+        user_handle: u64,
+        /// Identity of the completion channel.
+        channel: u64,
+        /// Process that created the CQ.
+        owner_tgid: u32,
+        /// As in [`CompHandler::restrack_id`].
+        restrack_id: u32,
+    }
+}
+record! {
+    /// Body of `CqArm`.
+    CqArm {
+        /// Address of the kernel's `ib_cq`.
+        cq: u64,
+        /// `enum ib_cq_notify_flags`: 1 solicited, 2 next completion.
+        flags: u32,
+        /// CQEs in the queue that the process has not polled, at this moment; `u32::MAX` where not known.
+        unread: u32,
+    }
+}
+record! {
+    /// Body of `CqError`.
+    CqError {
+        /// Address of the kernel's `ib_cq`.
+        cq: u64,
+        /// The owner's `struct ibv_cq *`.
+        user_handle: u64,
+        /// Process that created the CQ; 0 where not known.
+        owner_tgid: u32,
+        /// `enum ib_event_type`; 0 is the CQ error, which an overrun raises.
+        event: u32,
+    }
+}
+
 /// Which part of rxe a record speaks of.
 pub mod path {
     /// Completer: handles answers (`rxe_completer`, `rxe_comp_queue_pkt`).

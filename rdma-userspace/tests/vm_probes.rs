@@ -8,13 +8,11 @@ mod vm {
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ebpf_probes::{Body, Event, Kind, decode};
 use rdma_userspace::probes::offsets::Source;
 use rdma_userspace::probes::{Config, Level, Plan, Probes, monotonic_ns};
-use rdma_userspace::trace;
 use vm::pingpong::Pingpong;
 
 /// Longest wait for one exchange under emulation.
@@ -284,25 +282,4 @@ fn the_mlx5_poll_probe_attaches_and_stays_silent() {
     assert!(hook.attached, "{}", hook.planned.reason);
     assert_eq!(hook.hits, 0);
     assert!(hook.planned.silence.is_some());
-}
-
-#[test]
-#[ignore = "runs in the VM"]
-fn a_trace_finds_the_cq_of_a_running_program() {
-    let mut pingpong = Pingpong::start(50_000);
-    pingpong.go();
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(!pingpong.is_done().expect("still running"), "the program ended before the trace began");
-    let [_, client] = pingpong.pids();
-    let mut text = Vec::new();
-    let trace = trace::run(client, Some(Duration::from_secs(4)), &AtomicBool::new(false), &mut text).expect("traces");
-    println!("{}", String::from_utf8_lossy(&text));
-    let [cq] = trace.cqs.as_slice() else { panic!("one CQ, but {:?}", trace.cqs) };
-    let explained = cq.woken + cq.runnable + cq.running;
-    assert!(cq.events > 100 && cq.user_handle != 0, "{} events of {:#x}", cq.events, cq.user_handle);
-    assert_eq!(explained + cq.unresolved, cq.events, "every event is in one class");
-    assert!(explained * 100 >= cq.events * 99, "{explained} of {} events explained", cq.events);
-    assert_eq!(cq.handler_to_run.len(), cq.woken + cq.runnable);
-    assert!(cq.woken > 0 && cq.waiters.contains(&client), "woken: {:?}", cq.waiters);
-    assert_eq!(trace.losses.lost(), 0);
 }

@@ -2,6 +2,7 @@
 //!
 //! Every field that a machine may not tell is an `Option`: absent is said as absent.
 use super::costs::{PollCosts, Spread};
+pub use super::trace::{FoundThread, InterruptRow, KnownCq, TraceFacts, TracedProcess, UnreadCqes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the capture format; a reader refuses a newer one by name.
@@ -103,6 +104,9 @@ pub struct Manifest {
     /// The system calls of the measured thread; `None`: this version or this end did not look.
     #[serde(default)]
     pub syscalls: Option<SyscallRound>,
+    /// Set where this is a trace of programs that are not ours: events only, no samples and no rounds.
+    #[serde(default)]
+    pub trace: Option<TraceFacts>,
     /// Plain sentences that a reader of the numbers must know.
     pub notes: Vec<String>,
     /// How it ended.

@@ -10,6 +10,7 @@ pub mod read;
 pub mod record;
 pub mod sample;
 pub mod seal;
+pub mod trace;
 
 pub use error::{Error, Result};
 pub use log::LogWriter;

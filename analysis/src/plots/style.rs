@@ -75,7 +75,7 @@ pub fn probed_style(mode: &str) -> LineStyle {
 }
 
 /// Colours of the stages in path order. Neighbours differ in lightness.
-const STAGES: [(&str, Rgb); 34] = [
+const STAGES: &[(&str, Rgb)] = &[
     ("post", (0x33, 0x22, 0x88)),
     ("send queue full", (0xbb, 0xbb, 0xbb)),
     ("post, device + network", (0xa8, 0xa8, 0x55)),

@@ -1,7 +1,7 @@
 //! The report as one self-contained HTML page: tables, inline SVG and inline CSS, no script and nothing loaded from elsewhere.
 //! Beside it lie the same charts as files (`charts/*.svg`, `charts/*.png`) and the numbers (`report.json`).
 //!
-//! Order: warnings, summary, poll against event, each operation, both sides, costs of poll and post, observer, silent hooks, losses, placement, environment, how to read it.
+//! Order: warnings, traces of foreign programs, summary, poll against event, each operation, both sides, costs of poll and post, observer, silent hooks, losses, placement, environment, how to read it.
 
 mod bypass;
 mod charts;
@@ -12,6 +12,7 @@ mod markup;
 mod operation;
 mod sides;
 mod summary;
+mod traces;
 mod warnings;
 
 use crate::model::Report;
@@ -66,7 +67,14 @@ fn page(report: &Report, pictures: &mut Pictures) -> Result<String, ReportError>
         summary::lead(report)
     );
     warnings::section(&mut out, report);
-    contents(&mut out, &groups);
+    if !report.runs.is_empty() {
+        contents(&mut out, &groups);
+    }
+    traces::section(&mut out, report);
+    if report.runs.is_empty() && !report.traces.is_empty() {
+        out.push_str("</main>\n</body>\n</html>\n");
+        return Ok(out);
+    }
     summary::section(&mut out, report);
     summary::comparisons(&mut out, report);
     for group in &groups {

@@ -83,7 +83,8 @@ pub fn run(options: &Options, out: &mut dyn io::Write) -> Result<(Report, u8), E
     if let Some(page) = page {
         let _ = writeln!(out, "\nThe page: {}", printable(&page.display().to_string()));
     }
-    let lossy = report.runs.iter().any(|run| run.loss_share > LOSS_LIMIT);
+    let shares = report.runs.iter().map(|run| run.loss_share).chain(report.traces.iter().map(|it| it.loss_share));
+    let lossy = shares.into_iter().any(|share| share > LOSS_LIMIT);
     let unstable = report.runs.iter().any(|run| matches!(run.manifest.outcome, Outcome::Unstable(_)));
     let code = match (lossy, unstable) {
         (true, _) => EXIT_LOSS,

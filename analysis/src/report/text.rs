@@ -2,6 +2,7 @@
 use super::{runs, sides};
 use crate::analyse::headline;
 use crate::model::{Latency, Report, RunReport};
+use crate::trace;
 use crate::units::{count, ns, percent};
 use std::fmt::Write;
 
@@ -60,7 +61,9 @@ pub fn render(report: &Report, full: bool, color: bool) -> String {
     if !report.warnings.is_empty() {
         text.push('\n');
     }
-    summary(&mut text, report, style);
+    if !report.runs.is_empty() || report.traces.is_empty() {
+        summary(&mut text, report, style);
+    }
     comparisons(&mut text, report, style);
     for run in &report.runs {
         if full {
@@ -78,6 +81,11 @@ pub fn render(report: &Report, full: bool, color: bool) -> String {
         runs::cost_sentences(&mut text, style);
     }
     warnings(&mut text, report, style);
+    for it in &report.traces {
+        let _ = writeln!(text, "{}", style.bold(&format!("Trace {}", it.path)));
+        text.push_str(&trace::text::render(it, full));
+        text.push('\n');
+    }
     text
 }
 

@@ -120,19 +120,21 @@ fn told(judge: &Judge<'_>, what: What, taken_ns: u64, times: u32) -> String {
 fn waited(judge: &Judge<'_>, grown: &Grown, outcome: &Outcome, evidence: &Evidence) -> (Culprit, String) {
     let culprit = &outcome.joined.culprit;
     let moved = evidence.moved_to.last().map_or(String::new(), |cpu| format!("; it was moved to CPU {cpu}"));
-    if let Some(cpu) = culprit.idle_exit_cpu {
-        let name = format!("idle exit of CPU {cpu}");
-        return plain("idle_exit", &name, &format!("CPU {cpu} was idle and had to leave its idle state{moved}"));
-    }
-    match culprit.before {
-        Some((0, _)) => plain("idle_exit", "an idle CPU", &format!("its CPU was idle{moved}")),
-        Some((pid, comm)) => {
+    // In a run queue the thread stood behind another one, also where its CPU had been idle before.
+    let queued = matches!(grown.name, "run queue" | "activation and run queue");
+    match (culprit.before, culprit.idle_exit_cpu) {
+        (Some((pid, comm)), idle) if pid != 0 && (queued || idle.is_none()) => {
             let own = if outcome.joined.flags.has(Flag::Observer) { ", a thread of this tool" } else { "" };
             let (comm, long) = (names::text(&comm), ns(grown.duration_ns as f64));
             let text = format!("behind {comm} (thread {pid}{own}), which left the CPU {long} after the thread was due{moved}");
             (Culprit { kind: "run_queue".into(), name: comm, pid: Some(pid), taken_ns: Some(grown.duration_ns) }, text)
         }
-        None => seen_nothing(judge),
+        (_, Some(cpu)) => {
+            let name = format!("idle exit of CPU {cpu}");
+            plain("idle_exit", &name, &format!("CPU {cpu} was idle and had to leave its idle state{moved}"))
+        }
+        (Some(_), None) => plain("idle_exit", "an idle CPU", &format!("its CPU was idle{moved}")),
+        (None, None) => seen_nothing(judge),
     }
 }
 

@@ -63,6 +63,10 @@ globals! {
     /// `mlx4_cq.irq`.
     OFF_MLX4_IRQ: u32 = OFFSET_UNKNOWN;
 
+    /// 1: the program runs from a trampoline (fentry), so that its context holds the arguments themselves and no registers.
+    TRAMPOLINE: u32 = 0;
+    /// 1: the verifier knows the types of the arguments (fentry, tp_btf), so that their fields are read by plain loads.
+    TYPED: u32 = 0;
     /// 1: `sched_switch` has the state of the thread that leaves as its fourth argument.
     SWITCH_TELLS_STATE: u32 = 0;
     /// 1: tasklets are recorded only when their function is one of the eight of `TASKLET_FUNC_*`.
@@ -85,6 +89,8 @@ globals! {
     EVERY_END: u32 = 0;
     /// 1: rxe events are recorded for every queue pair.
     TRACE_ALL_QPS: u32 = 0;
+    /// 1: scheduling is recorded for every thread of a tracked process, not for tracked threads.
+    TRACK_BY_PROCESS: u32 = 0;
     /// 1: completion handlers are recorded for every owner.
     TRACE_ALL_CQS: u32 = 0;
     /// Packets are recorded for this interface only; 0 means all.

@@ -1,4 +1,6 @@
 //! Soft-RoCE: the doorbell, received packets, tasks and the posted CQE. Packets that leave are in `rxe_packet`.
+//!
+//! On one host half of the hits belong to the peer's queue pair: the clock is read after the filter.
 
 use aya_ebpf::macros::kprobe;
 use aya_ebpf::programs::ProbeContext;
@@ -6,14 +8,14 @@ use ebpf_probes::config::NONE;
 use ebpf_probes::{CqPost, Kind, Program, RxePost, RxeRcv, RxeTask, path};
 
 use super::globals::*;
-use super::hit::{Hit, now_ns};
-use super::{read, tracked};
+use super::hit::Hit;
+use super::{argument, field, read, tracked};
 
 /// Queue pair number of an `rxe_qp`; [`NONE`] where the offsets are not known.
 #[inline(always)]
 pub fn qpn_of(qp: u64) -> u32 {
     let offsets = known(&OFF_RXE_QP_IBQP).zip(known(&OFF_IB_QP_NUM));
-    offsets.and_then(|(ibqp, num)| read(qp, ibqp + num)).unwrap_or(NONE)
+    offsets.and_then(|(ibqp, num)| field(qp, ibqp + num)).unwrap_or(NONE)
 }
 
 /// Whether the queue pair's events are wanted. One whose number is not known is.
@@ -25,13 +27,12 @@ pub fn wanted(qpn: u32) -> bool {
 /// `rxe_post_send(struct ib_qp *ibqp, ...)`.
 #[kprobe]
 pub fn rxe_post(ctx: ProbeContext) -> u32 {
-    let ts_ns = now_ns();
     let Some(hit) = Hit::of(Program::RxePost) else { return 0 };
-    let Some(ibqp) = ctx.arg::<u64>(0) else { return 0 };
-    let qpn = known(&OFF_IB_QP_NUM).and_then(|offset| read(ibqp, offset)).unwrap_or(NONE);
+    let Some(ibqp) = argument(&ctx, 0) else { return 0 };
+    let qpn = known(&OFF_IB_QP_NUM).and_then(|offset| field(ibqp, offset)).unwrap_or(NONE);
     if wanted(qpn) {
         let qp = ibqp - u64::from(known(&OFF_RXE_QP_IBQP).unwrap_or(0));
-        hit.emit_at(ts_ns, Kind::RxePost, RxePost { qp, qpn, reserved: 0 });
+        hit.emit(Kind::RxePost, RxePost { qp, qpn, reserved: 0 });
     }
     0
 }
@@ -50,12 +51,11 @@ pub fn rxe_resp_queue(ctx: ProbeContext) -> u32 {
 
 #[inline(always)]
 fn received(ctx: &ProbeContext, program: Program, path: u32) -> u32 {
-    let ts_ns = now_ns();
     let Some(hit) = Hit::of(program) else { return 0 };
-    let (Some(qp), Some(skb)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) else { return 0 };
+    let (Some(qp), Some(skb)) = (argument(ctx, 0), argument(ctx, 1)) else { return 0 };
     let qpn = qpn_of(qp);
     if wanted(qpn) {
-        hit.emit_at(ts_ns, Kind::RxeRcv, RxeRcv { qp, skb, qpn, path });
+        hit.emit(Kind::RxeRcv, RxeRcv { qp, skb, qpn, path });
     }
     0
 }
@@ -92,12 +92,11 @@ pub fn rxe_receiver(ctx: ProbeContext) -> u32 {
 
 #[inline(always)]
 fn task(ctx: &ProbeContext, program: Program, path: u32) -> u32 {
-    let ts_ns = now_ns();
     let Some(hit) = Hit::of(program) else { return 0 };
-    let Some(qp) = ctx.arg::<u64>(0) else { return 0 };
+    let Some(qp) = argument(ctx, 0) else { return 0 };
     let qpn = qpn_of(qp);
     if wanted(qpn) {
-        hit.emit_at(ts_ns, Kind::RxeTask, RxeTask { qp, qpn, path });
+        hit.emit(Kind::RxeTask, RxeTask { qp, qpn, path });
     }
     0
 }
@@ -118,16 +117,15 @@ struct UverbsWc {
 /// `rxe_cq_post(struct rxe_cq *cq, struct rxe_cqe *cqe, int solicited)`: just before the CQE becomes visible.
 #[kprobe]
 pub fn rxe_cq_post(ctx: ProbeContext) -> u32 {
-    let ts_ns = now_ns();
     let Some(hit) = Hit::of(Program::RxeCqPost) else { return 0 };
-    let (Some(rxe_cq), Some(cqe)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) else { return 0 };
+    let (Some(rxe_cq), Some(cqe)) = (argument(&ctx, 0), argument(&ctx, 1)) else { return 0 };
     let cq = rxe_cq + u64::from(known(&OFF_RXE_CQ_IBCQ).unwrap_or(0));
     let Some(wc) = read::<UverbsWc>(cqe, 0) else { return 0 };
     // The CQE of a kernel CQ has another layout: only a filter by number or the user object tells them apart.
     let is_wanted = if TRACE_ALL_QPS.load() != 0 { is_user_cq(cq) } else { tracked::qpn(wc.qp_num) };
     if is_wanted {
         let UverbsWc { wr_id, status, opcode, byte_len, qp_num, .. } = wc;
-        hit.emit_at(ts_ns, Kind::CqPost, CqPost { cq, wr_id, qpn: qp_num, status, opcode, byte_len });
+        hit.emit(Kind::CqPost, CqPost { cq, wr_id, qpn: qp_num, status, opcode, byte_len });
     }
     0
 }
@@ -135,5 +133,5 @@ pub fn rxe_cq_post(ctx: ProbeContext) -> u32 {
 /// Whether the `ib_cq` belongs to user space.
 #[inline(always)]
 pub fn is_user_cq(cq: u64) -> bool {
-    known(&OFF_CQ_UOBJECT).and_then(|offset| read::<u64>(cq, offset)).is_some_and(|uobject| uobject != 0)
+    known(&OFF_CQ_UOBJECT).and_then(|offset| field::<u64>(cq, offset)).is_some_and(|uobject| uobject != 0)
 }

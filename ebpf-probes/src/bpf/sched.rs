@@ -2,7 +2,6 @@
 
 use core::mem::offset_of;
 
-use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::bpf_get_current_comm;
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
@@ -11,7 +10,7 @@ use ebpf_probes::{Kind, Program, Switch, Wake};
 
 use super::globals::{OFF_TASK_PID, OFF_TASK_STATE, SWITCH_TELLS_STATE, known};
 use super::hit::{Hit, now_ns};
-use super::{read, tracked};
+use super::{field, raw_argument, tracked};
 
 /// `sched_waking(struct task_struct *p)`, on the waker's CPU.
 #[raw_tracepoint(tracepoint = "sched_waking")]
@@ -28,15 +27,16 @@ pub fn sched_wakeup(ctx: RawTracePointContext) -> i32 {
 /// `sched_migrate_task(struct task_struct *p, int dest_cpu)`.
 #[raw_tracepoint(tracepoint = "sched_migrate_task")]
 pub fn sched_migrate(ctx: RawTracePointContext) -> i32 {
-    let target_cpu = ctx.arg::<u32>(1);
+    let target_cpu = raw_argument(&ctx, 1) as u32;
     wake(&ctx, Program::SchedMigrate, Kind::SchedMigrate, target_cpu)
 }
 
 #[inline(always)]
 fn wake(ctx: &RawTracePointContext, program: Program, kind: Kind, target_cpu: u32) -> i32 {
     let Some(hit) = Hit::of(program) else { return 0 };
-    let Some(target_pid) = pid_of(ctx.arg(0)) else { return 0 };
-    if tracked::pid(target_pid) {
+    let task = raw_argument(ctx, 0);
+    let Some(target_pid) = pid_of(task) else { return 0 };
+    if tracked::task(target_pid, task) {
         hit.emit(kind, Wake { target_pid, target_cpu });
     }
     0
@@ -46,13 +46,14 @@ fn wake(ctx: &RawTracePointContext, program: Program, kind: Kind, target_cpu: u3
 #[raw_tracepoint(tracepoint = "sched_switch")]
 pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
     let Some(hit) = Hit::of(Program::SchedSwitch) else { return 0 };
-    let prev_pid = ctx.pid();
-    let Some(next_pid) = pid_of(ctx.arg(2)) else { return 0 };
-    if !tracked::pid(next_pid) && !tracked::pid(prev_pid) {
+    // `current` is `prev`, but its argument is cheaper where a field is one load.
+    let (prev, next) = (raw_argument(&ctx, 1), raw_argument(&ctx, 2));
+    let (Some(prev_pid), Some(next_pid)) = (pid_of(prev), pid_of(next)) else { return 0 };
+    if !tracked::task(next_pid, next) && !tracked::task(prev_pid, prev) {
         return 0;
     }
     let ts_ns = now_ns();
-    let preempted = u32::from(ctx.arg::<u64>(0) & 0xff != 0 || still_wants_to_run(&ctx));
+    let preempted = u32::from(raw_argument(&ctx, 0) & 0xff != 0 || still_wants_to_run(&ctx));
     let mut prev_comm = [0_u64; 2];
     // SAFETY: the helper writes at most the given size, zero padded.
     unsafe { bpf_get_current_comm(prev_comm.as_mut_ptr().cast(), size_of_val(&prev_comm) as u32) };
@@ -65,9 +66,9 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
 #[inline(always)]
 fn still_wants_to_run(ctx: &RawTracePointContext) -> bool {
     if SWITCH_TELLS_STATE.load() != 0 {
-        return ctx.arg::<u32>(3) == 0;
+        return raw_argument(ctx, 3) as u32 == 0;
     }
-    known(&OFF_TASK_STATE).and_then(|offset| read::<u32>(ctx.arg(1), offset)) == Some(0)
+    known(&OFF_TASK_STATE).and_then(|offset| field::<u32>(raw_argument(ctx, 1), offset)) == Some(0)
 }
 
 /// [`Switch`] with its name as words: bytes would be copied one by one.
@@ -86,5 +87,5 @@ const _: () = assert!(offset_of!(WideSwitch, preempted) == offset_of!(Switch, pr
 
 #[inline(always)]
 fn pid_of(task: u64) -> Option<u32> {
-    read(task, known(&OFF_TASK_PID)?)
+    field(task, known(&OFF_TASK_PID)?)
 }

@@ -10,7 +10,7 @@ use ebpf_probes::{CompHandler, EventRead, Kind, Program};
 
 use super::globals::*;
 use super::hit::{Hit, now_ns};
-use super::{read, tracked};
+use super::{argument, field, read, tracked};
 
 /// Channel of a read that has not returned, by thread.
 #[map]
@@ -21,33 +21,35 @@ static READERS: HashMap<u64, u64> = HashMap::with_max_entries(TRACKED_MAX, 0);
 pub fn comp_handler(ctx: ProbeContext) -> u32 {
     let ts_ns = now_ns();
     let Some(hit) = Hit::of(Program::CompHandler) else { return 0 };
-    let (Some(cq), Some(channel)) = (ctx.arg::<u64>(0), ctx.arg::<u64>(1)) else { return 0 };
+    let (Some(cq), Some(channel)) = (argument(&ctx, 0), argument(&ctx, 1)) else { return 0 };
     let owner_tgid = owner_of(cq).unwrap_or(0);
     if TRACE_ALL_CQS.load() == 0 && owner_tgid != 0 && !tracked::tgid(owner_tgid) {
         return 0;
     }
     let user_handle = user_handle_of(cq).unwrap_or(0);
-    let restrack_id = known(&OFF_CQ_RES_ID).and_then(|offset| read(cq, offset)).unwrap_or(NONE);
+    let restrack_id = known(&OFF_CQ_RES_ID).and_then(|offset| field(cq, offset)).unwrap_or(NONE);
     debug!(&ctx, "handler of cq {:x}, handle {:x}, owner {}", cq, user_handle, owner_tgid);
     hit.emit_at(ts_ns, Kind::CompHandler, CompHandler { cq, user_handle, channel, owner_tgid, restrack_id });
     0
 }
 
+/// Process that created the CQ.
 #[inline(always)]
-fn owner_of(cq: u64) -> Option<u32> {
+pub fn owner_of(cq: u64) -> Option<u32> {
     let (task_offset, tgid_offset) = (known(&OFF_CQ_TASK)?, known(&OFF_TASK_TGID)?);
-    match read::<u64>(cq, task_offset)? {
+    match field::<u64>(cq, task_offset)? {
         0 => None,
-        task => read(task, tgid_offset),
+        task => field(task, tgid_offset),
     }
 }
 
+/// The owner's `struct ibv_cq *`.
 #[inline(always)]
-fn user_handle_of(cq: u64) -> Option<u64> {
+pub fn user_handle_of(cq: u64) -> Option<u64> {
     let (uobject_offset, handle_offset) = (known(&OFF_CQ_UOBJECT)?, known(&OFF_UOBJECT_HANDLE)?);
-    match read::<u64>(cq, uobject_offset)? {
+    match field::<u64>(cq, uobject_offset)? {
         0 => None,
-        uobject => read(uobject, handle_offset),
+        uobject => field(uobject, handle_offset),
     }
 }
 

@@ -103,6 +103,11 @@ fn case(args: &Args, op: OpKind, mode: Mode) -> anyhow::Result<Case> {
     let mut loaded = BTreeMap::new();
     for state in State::ALL.into_iter().filter(|state| state.level() != Level::None) {
         let mut probes = Probes::load(&Plan::for_kernel(Path::new("/"), state.level())?, &Config::default())?;
+        if state == State::Full {
+            for hook in probes.hooks()?.iter().filter(|hook| hook.planned.symbol.is_some()) {
+                println!("{:<36} {:<9} {}", hook.planned.hook, hook.planned.kind.name(), hook.planned.reason);
+            }
+        }
         if state != State::Untracked {
             probes.track_tgid(std::process::id())?;
             probes.track_pid(traffic.tid())?;
@@ -201,8 +206,9 @@ fn handler_to_run(bytes: &[u8], tid: u32) -> Vec<u64> {
 /// An untraced round is one without a probe of ours in the kernel, as the kernel's own list says.
 fn check_untraced() -> anyhow::Result<()> {
     let list = std::fs::read_to_string("/sys/kernel/debug/kprobes/list").context("reading the kernel's list of kprobes")?;
-    match PROBED.iter().find(|name| list.contains(*name)) {
-        Some(name) => bail!("{name} still has a kprobe in an untraced round"),
+    let traced = std::fs::read_to_string("/sys/kernel/tracing/enabled_functions").context("reading the kernel's list of trampolines")?;
+    match PROBED.iter().find(|name| list.contains(*name) || traced.contains(*name)) {
+        Some(name) => bail!("{name} still has a probe in an untraced round"),
         None => Ok(()),
     }
 }

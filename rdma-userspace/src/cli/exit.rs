@@ -30,7 +30,7 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
     let session = error.downcast_ref().map(of_session);
     let soft_roce = error.downcast_ref::<SoftRoceError>().map(SoftRoceError::exit_code);
     let usage = error.is::<UsageError>() || matches!(error.downcast_ref(), Some(ControlError::Token { .. }));
-    let nothing_to_trace = matches!(error.downcast_ref(), Some(TraceError::NoHandler { .. }));
+    let nothing_to_trace = matches!(error.downcast_ref(), Some(TraceError::NoHandler { .. } | TraceError::NoDevice { .. }));
     let other = usage.then_some(USAGE).or(nothing_to_trace.then_some(INFRASTRUCTURE));
     ExitCode::from(session.or(soft_roce).or(other).unwrap_or(FAILED))
 }

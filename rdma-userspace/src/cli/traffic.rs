@@ -53,7 +53,7 @@ pub struct Traffic {
     #[arg(long, short = 'n', allow_negative_numbers = true, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
-    /// Which probes: none, min (handler, waking, switch), std (the whole path), full (also NAPI, migrations, packets).
+    /// Which probes: none, min (handler, waking, switch), std (the whole path), full (also NAPI, packets, the end of the read).
     #[arg(long, default_value = "std")]
     level: Level,
 

@@ -161,6 +161,16 @@ impl Btf {
         self.find(name, |head| head.kind == kind::TYPEDEF).is_some()
     }
 
+    /// Id of the typedef of that name, which must be one of this BTF's own.
+    pub fn typedef_id(&self, name: &str) -> Option<u32> {
+        self.find(name, |head| head.kind == kind::TYPEDEF).filter(|id| *id >= self.first_id)
+    }
+
+    /// Id of the function of that name, which must be one of this BTF's own.
+    pub fn function_id(&self, name: &str) -> Option<u32> {
+        self.find(name, |head| head.kind == kind::FUNC).filter(|id| *id >= self.first_id)
+    }
+
     /// First type of that name for which `is_kind` holds, own types first.
     fn find(&self, name: &str, is_kind: impl Fn(&TypeHead) -> bool + Copy) -> Option<u32> {
         self.find_own(name, is_kind).or_else(|| self.base.as_ref()?.find(name, is_kind))

@@ -1,23 +1,24 @@
 //! Loading the object for a plan, and attaching and detaching its programs as often as rounds need it.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use aya::maps::{MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, RingBuf};
 use aya::programs::{KProbe, Program as Loaded, ProgramError, RawTracePoint};
 use aya::programs::{kprobe::KProbeLink, raw_trace_point::RawTracePointLink};
 use aya::{Ebpf, EbpfLoader};
-use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER};
-use ebpf_probes::counters;
+use ebpf_probes::config::{COUNTERS_MAP, RING_MAP, TRACKED_POLLER, auto_track};
 
 use super::clock::{self, ClockCheck};
-use super::counters::{Counters, Losses};
+use super::counters::{Counters, Losses, Rows};
 use super::drain::{Delivered, Drain};
 use super::drivers::{HookKind, TASKLETS_MAX, WORKS_MAX};
 use super::error::attach_reason;
 use super::missed::Missed;
 use super::plan::{Plan, PlannedHook};
 use super::tracked::Tracked;
-use super::{Level, ProbeError, object, threads_of};
+use super::typed::Typed;
+use super::{Level, ProbeError, object, sys, threads_of};
 
 /// How the probes are set up.
 #[derive(Clone, Debug)]
@@ -32,13 +33,59 @@ pub struct Config {
     pub irqs: Vec<u32>,
     /// Record packets of this interface only (level `full`); 0 means all.
     pub ifindex: u32,
+    /// Record the scheduling of every thread of a tracked process, not only of tracked threads.
+    pub by_process: bool,
+    /// Whose CQs are recorded from their creation on, beside those of tracked processes.
+    pub auto_track: AutoTrack,
+    /// Attach by trampolines and with typed arguments where the kernel can; else by kprobes and raw tracepoints only.
+    pub typed: bool,
     /// Let the programs log what they do to standard error ([`Probes::flush_debug`]). Slow: for the tool's own diagnosis.
     pub debug: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { ring_bytes: 16 << 20, trace_all_qps: false, trace_all_cqs: false, irqs: Vec::new(), ifindex: 0, debug: false }
+        Config {
+            ring_bytes: 16 << 20,
+            trace_all_qps: false,
+            trace_all_cqs: false,
+            irqs: Vec::new(),
+            ifindex: 0,
+            by_process: false,
+            auto_track: AutoTrack::Off,
+            typed: true,
+            debug: false,
+        }
+    }
+}
+
+/// Creators of CQs that become tracked by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AutoTrack {
+    /// None.
+    #[default]
+    Off,
+    /// Those whose thread has this name (its first 15 bytes count).
+    Named(String),
+    /// All.
+    All,
+}
+
+impl AutoTrack {
+    /// Values of `AUTO_TRACK`, `AUTO_NAME_0` and `AUTO_NAME_1`.
+    fn globals(&self) -> (u32, u64, u64) {
+        let mut comm = [0_u8; 16];
+        let mode = match self {
+            AutoTrack::Off => auto_track::OFF,
+            AutoTrack::All => auto_track::ALL,
+            AutoTrack::Named(name) => {
+                let length = name.len().min(comm.len() - 1);
+                comm[..length].copy_from_slice(&name.as_bytes()[..length]);
+                auto_track::BY_NAME
+            }
+        };
+        let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|at| comm[from + at]));
+        (mode, half(0), half(8))
     }
 }
 
@@ -56,6 +103,7 @@ pub struct HookState {
 enum Link {
     Kprobe { _link: KProbeLink },
     Tracepoint { _link: RawTracePointLink },
+    Typed { _link: OwnedFd },
 }
 
 /// The loaded programs of a plan.
@@ -65,7 +113,8 @@ pub struct Probes {
     attached: Vec<bool>,
     links: Vec<Link>,
     tracked: Tracked,
-    counters: PerCpuArray<MapData, [u64; counters::LEN]>,
+    typed: Typed,
+    counters: Rows,
     delivered: Arc<Delivered>,
     drain: Option<Drain>,
     clock: ClockCheck,
@@ -90,7 +139,9 @@ impl Probes {
         }
         lift_memlock();
         let ring_bytes = config.ring_bytes.next_power_of_two().max(page_bytes());
-        let mut ebpf = load_object(plan, config, ring_bytes)?;
+        let globals = globals(plan, config);
+        let mut ebpf = load_object(&globals, ring_bytes)?;
+        let typed = if config.typed { Typed::load(&ebpf, &globals, plan) } else { Typed::default() };
         let logger = if config.debug { Some(super::debug::logger(&mut ebpf)?) } else { None };
         let mut tracked = Tracked::take(&mut ebpf)?;
         for irq in &config.irqs {
@@ -99,24 +150,32 @@ impl Probes {
         let clock = clock::check(&mut ebpf)?;
         let counters = {
             let map = ebpf.take_map(COUNTERS_MAP).ok_or(ProbeError::NotInObject { what: "map", name: COUNTERS_MAP })?;
-            PerCpuArray::try_from(map).map_err(|error| ProbeError::from_map(COUNTERS_MAP, error))?
+            Array::try_from(map).map_err(|error| ProbeError::from_map(COUNTERS_MAP, error))?
         };
         let ring = {
             let map = ebpf.take_map(RING_MAP).ok_or(ProbeError::NotInObject { what: "map", name: RING_MAP })?;
             RingBuf::try_from(map).map_err(|error| ProbeError::from_map(RING_MAP, error))?
         };
-        for hook in plan.hooks.iter().filter(|hook| hook.symbol.is_some()) {
-            load_program(&mut ebpf, hook)?;
+        let mut hooks = plan.hooks.clone();
+        for hook in hooks.iter_mut().filter(|hook| hook.symbol.is_some()) {
+            match typed.kind(hook.program) {
+                Some(kind) => hook.kind = kind,
+                None => load_program(&mut ebpf, hook)?,
+            }
+            if let Some(why) = typed.refusal(hook.program) {
+                hook.reason.push_str(&format!("; without typed arguments ({why})"));
+            }
         }
         let delivered = Delivered::new();
         let drain = Some(Drain::new(ring, delivered.clone(), ring_bytes));
         let attached = vec![false; plan.hooks.len()];
         Ok(Probes {
             ebpf,
-            hooks: plan.hooks.clone(),
+            hooks,
             attached,
             links: Vec::new(),
             tracked,
+            typed,
             counters,
             delivered,
             drain,
@@ -133,7 +192,23 @@ impl Probes {
     pub fn attach(&mut self) -> Result<(), ProbeError> {
         for (hook, attached) in self.hooks.iter_mut().zip(&mut self.attached) {
             let Some(symbol) = hook.symbol.as_deref().filter(|_| !*attached) else { continue };
-            match attach(&mut self.ebpf, hook, symbol) {
+            let planned_kind = match hook.kind {
+                HookKind::TypedTracepoint => HookKind::RawTracepoint,
+                _ => HookKind::Kprobe,
+            };
+            let by_types = self.typed.fd(hook.program).map(sys::attach_tracing);
+            let outcome = match by_types {
+                Some(Ok(link)) => Ok(Link::Typed { _link: link }),
+                Some(Err(error)) => {
+                    self.typed.refuse(hook.program, error.to_string());
+                    hook.kind = planned_kind;
+                    hook.reason.push_str(&format!("; without typed arguments ({error})"));
+                    load_program(&mut self.ebpf, hook)?;
+                    attach(&mut self.ebpf, hook, symbol)
+                }
+                None => attach(&mut self.ebpf, hook, symbol),
+            };
+            match outcome {
                 Ok(link) => {
                     self.links.push(link);
                     *attached = true;
@@ -187,13 +262,23 @@ impl Probes {
         Ok(present.map(|hook| (hook.hook, counters.hits(hook.program))).collect())
     }
 
+    /// Hits since loading, by hook, one number per CPU, for the hooks that this kernel has.
+    ///
+    /// # Errors
+    /// [`ProbeError::Map`] when the counters cannot be read.
+    pub fn hits_by_cpu(&self) -> Result<Vec<(&'static str, Vec<u64>)>, ProbeError> {
+        let counters = Counters::read(&self.counters)?;
+        let present = self.hooks.iter().filter(|hook| hook.symbol.is_some());
+        Ok(present.map(|hook| (hook.hook, counters.hits_by_cpu(hook.program))).collect())
+    }
+
     /// Records attempted, delivered and lost since loading. After a last drain, attempted = delivered + lost.
     ///
     /// # Errors
     /// [`ProbeError::Map`] when the counters cannot be read.
     pub fn losses(&self) -> Result<Losses, ProbeError> {
         let kinds = Counters::read(&self.counters)?.losses(&self.delivered);
-        Ok(Losses { kinds, missed_probes: self.missed.total(&self.ebpf, &self.hooks) })
+        Ok(Losses { kinds, missed_probes: self.missed.total(&self.ebpf, &self.typed, &self.hooks) })
     }
 
     /// The reader's end of the ring, to be drained elsewhere. `None` when it was taken before.
@@ -216,6 +301,11 @@ impl Probes {
         if let Some(logger) = &mut self.logger {
             logger.flush();
         }
+    }
+
+    /// The loaded object.
+    pub(super) fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
     }
 
     /// Records the scheduling of a thread.
@@ -294,11 +384,25 @@ impl Drop for Probes {
     }
 }
 
-fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, ProbeError> {
-    let tasklet_names = ["0", "1", "2", "3", "4", "5", "6", "7"].map(|at| format!("TASKLET_FUNC_{at}"));
-    let work_names = ["0", "1", "2", "3"].map(|at| format!("WORK_FUNC_{at}"));
+/// Globals that take the addresses of tasklet functions.
+const TASKLET_NAMES: [&str; TASKLETS_MAX] = [
+    "TASKLET_FUNC_0",
+    "TASKLET_FUNC_1",
+    "TASKLET_FUNC_2",
+    "TASKLET_FUNC_3",
+    "TASKLET_FUNC_4",
+    "TASKLET_FUNC_5",
+    "TASKLET_FUNC_6",
+    "TASKLET_FUNC_7",
+];
+/// Globals that take the addresses of work functions.
+const WORK_NAMES: [&str; WORKS_MAX] = ["WORK_FUNC_0", "WORK_FUNC_1", "WORK_FUNC_2", "WORK_FUNC_3"];
+
+/// What the programs are told: offsets, addresses, switches.
+fn globals(plan: &Plan, config: &Config) -> Vec<(&'static str, Vec<u8>)> {
     let padded = |addresses: &[u64], length| -> Vec<u64> { addresses.iter().copied().chain(std::iter::repeat(0)).take(length).collect() };
     let (tasklets, works) = (padded(&plan.tasklets, TASKLETS_MAX), padded(&plan.works, WORKS_MAX));
+    let (auto_track, auto_name_0, auto_name_1) = config.auto_track.globals();
     let switches = [
         ("SWITCH_TELLS_STATE", u32::from(plan.switch_tells_state)),
         ("TASKLET_FILTER", u32::from(!plan.all_tasklets)),
@@ -308,19 +412,24 @@ fn load_object(plan: &Plan, config: &Config, ring_bytes: u32) -> Result<Ebpf, Pr
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
         ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
         ("IFINDEX", config.ifindex),
+        ("TRACK_BY_PROCESS", u32::from(config.by_process)),
+        ("AUTO_TRACK", auto_track),
     ];
     let log_level = if config.debug { aya_log::Level::Debug as u8 } else { 0 };
+    let mut globals = vec![(aya_log::LEVEL, vec![log_level])];
+    globals.extend(plan.offsets.iter().map(|(name, offset)| (name, offset.bytes.to_ne_bytes().to_vec())));
+    globals.extend(switches.map(|(name, value)| (name, value.to_ne_bytes().to_vec())));
+    let names = [("AUTO_NAME_0", auto_name_0), ("AUTO_NAME_1", auto_name_1)];
+    let addresses = TASKLET_NAMES.into_iter().zip(tasklets).chain(WORK_NAMES.into_iter().zip(works)).chain(names);
+    globals.extend(addresses.map(|(name, address)| (name, address.to_ne_bytes().to_vec())));
+    globals
+}
+
+fn load_object(globals: &[(&'static str, Vec<u8>)], ring_bytes: u32) -> Result<Ebpf, ProbeError> {
     let mut loader = EbpfLoader::new();
-    loader.map_max_entries(RING_MAP, ring_bytes);
-    loader.override_global(aya_log::LEVEL, &log_level, true);
-    for (name, offset) in plan.offsets.iter() {
-        loader.override_global(name, &offset.bytes, true);
-    }
-    for (name, value) in &switches {
-        loader.override_global(name, value, true);
-    }
-    for (name, address) in tasklet_names.iter().zip(&tasklets).chain(work_names.iter().zip(&works)) {
-        loader.override_global(name, address, true);
+    loader.map_max_entries(RING_MAP, ring_bytes).map_max_entries(COUNTERS_MAP, possible_cpus());
+    for (name, bytes) in globals {
+        loader.override_global(name, bytes.as_slice(), true);
     }
     loader.load(object()).map_err(ProbeError::from_object)
 }
@@ -344,7 +453,8 @@ fn attach(ebpf: &mut Ebpf, hook: &PlannedHook, symbol: &str) -> Result<Link, Pro
             let id = program.attach(symbol)?;
             Ok(Link::Tracepoint { _link: program.take_link(id)? })
         }
-        HookKind::Kprobe | HookKind::Kretprobe => {
+        // Typed programs are attached by their own descriptors.
+        _ => {
             let program: &mut KProbe = program.try_into()?;
             let id = program.attach(symbol, 0)?;
             Ok(Link::Kprobe { _link: program.take_link(id)? })
@@ -363,6 +473,13 @@ pub(super) fn lift_memlock() {
     let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `unlimited` is valid for the whole call. A refusal shows up as a map that cannot be created.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &unlimited) };
+}
+
+/// CPUs that may ever be there: numbers of CPUs are below this.
+fn possible_cpus() -> u32 {
+    let ranges = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = ranges.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
+    last.map_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32), |last| last + 1)
 }
 
 pub(super) fn page_bytes() -> u32 {

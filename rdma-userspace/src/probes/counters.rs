@@ -1,6 +1,6 @@
 //! What the probes counted: hits by program, records by kind.
 
-use aya::maps::{MapData, PerCpuArray};
+use aya::maps::{Array, MapData};
 use ebpf_probes::config::COUNTERS_MAP;
 use ebpf_probes::{Kind, Program, counters};
 
@@ -42,29 +42,47 @@ impl Losses {
     }
 }
 
-/// Counters of all CPUs, summed.
-pub(super) struct Counters(Vec<u64>);
+/// The map of the counters: one row per CPU.
+pub(super) type Rows = Array<MapData, [u64; counters::LEN]>;
+
+/// Counters of all CPUs, summed, and the hits of each.
+pub(super) struct Counters {
+    sums: Vec<u64>,
+    hits: Vec<Vec<u64>>,
+}
 
 impl Counters {
-    pub(super) fn read(map: &PerCpuArray<MapData, [u64; counters::LEN]>) -> Result<Self, ProbeError> {
-        let rows = map.get(&0, 0).map_err(|error| ProbeError::from_map(COUNTERS_MAP, error))?;
+    pub(super) fn read(map: &Rows) -> Result<Self, ProbeError> {
         let mut sums = vec![0_u64; counters::LEN];
-        for row in rows.iter() {
-            for (sum, value) in sums.iter_mut().zip(row) {
+        let mut hits = Vec::new();
+        for cpu in 0..map.len() {
+            let row = map.get(&cpu, 0).map_err(|error| ProbeError::from_map(COUNTERS_MAP, error))?;
+            for (sum, value) in sums.iter_mut().zip(&row) {
                 *sum += value;
             }
+            hits.push(row[counters::HITS..counters::HITS + counters::PROGRAMS_MAX as usize].to_vec());
         }
-        Ok(Counters(sums))
+        Ok(Counters { sums, hits })
+    }
+
+    /// Hits of a program by CPU number.
+    pub(super) fn hits_by_cpu(&self, program: Program) -> Vec<u64> {
+        self.hits.iter().map(|row| row[program as usize]).collect()
     }
 
     pub(super) fn hits(&self, program: Program) -> u64 {
-        self.0[counters::HITS + program as usize]
+        self.sums[counters::HITS + program as usize]
     }
 
     pub(super) fn losses(&self, delivered: &Delivered) -> Vec<KindLoss> {
         let row = |kind: Kind| {
-            let at = kind as usize;
-            KindLoss { kind, attempted: self.0[counters::ATTEMPTED + at], delivered: delivered.of(at), lost: self.0[counters::LOST + at] }
+            let sum = |lanes: [usize; counters::LANES]| lanes.iter().map(|at| self.sums[*at]).sum();
+            KindLoss {
+                kind,
+                attempted: sum(counters::all_attempted(kind)),
+                delivered: delivered.of(kind as usize),
+                lost: sum(counters::all_lost(kind)),
+            }
         };
         Kind::ALL.iter().map(|kind| row(*kind)).filter(|row| row.attempted > 0 || row.delivered > 0).collect()
     }

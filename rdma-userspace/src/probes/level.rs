@@ -15,10 +15,12 @@ pub enum Level {
     Std,
     /// Also the event read's return, the ends of all interrupts and softirqs, NAPI polls, packets at the device.
     Full,
+    /// Also the life of CQs: what `trace` chooses from. No run has it, and the command line does not take it.
+    Trace,
 }
 
 impl Level {
-    /// Every level, lowest first.
+    /// Every level that a run can have, lowest first.
     pub const ALL: [Level; 4] = [Level::None, Level::Min, Level::Std, Level::Full];
 
     /// Its name on the command line and in captures.
@@ -28,6 +30,7 @@ impl Level {
             Level::Min => "min",
             Level::Std => "std",
             Level::Full => "full",
+            Level::Trace => "trace",
         }
     }
 }

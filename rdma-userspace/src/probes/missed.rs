@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use aya::Ebpf;
 
 use super::plan::{MissedFields, PlannedHook};
+use super::typed::Typed;
 
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const BPF_LINK_GET_FD_BY_ID: libc::c_long = 30;
@@ -46,9 +47,9 @@ impl Missed {
     }
 
     /// Skipped runs since loading; `None` where the kernel does not tell.
-    pub(super) fn total(&self, ebpf: &Ebpf, hooks: &[PlannedHook]) -> Option<u64> {
+    pub(super) fn total(&self, ebpf: &Ebpf, typed: &Typed, hooks: &[PlannedHook]) -> Option<u64> {
         let fields = self.fields.filter(|_| !self.is_unknown)?;
-        Some(self.gone + of_links(ebpf, hooks, fields)? + of_programs(ebpf, hooks, fields)?)
+        Some(self.gone + of_links(ebpf, hooks, fields)? + of_programs(ebpf, typed, hooks, fields)?)
     }
 }
 
@@ -82,10 +83,13 @@ fn of_links(ebpf: &Ebpf, hooks: &[PlannedHook], fields: MissedFields) -> Option<
 }
 
 /// Runs that the kernel skipped because another program was active on the CPU.
-fn of_programs(ebpf: &Ebpf, hooks: &[PlannedHook], fields: MissedFields) -> Option<u64> {
+fn of_programs(ebpf: &Ebpf, typed: &Typed, hooks: &[PlannedHook], fields: MissedFields) -> Option<u64> {
     let present = hooks.iter().filter(|hook| hook.symbol.is_some());
-    let missed = present.map(|hook| u64_at(&info(ebpf.program(hook.program.symbol())?.fd().ok()?)?, fields.program_missed));
-    missed.sum()
+    let info_of = |hook: &PlannedHook| match typed.fd(hook.program) {
+        Some(fd) => info(&fd),
+        None => info(ebpf.program(hook.program.symbol())?.fd().ok()?),
+    };
+    present.map(|hook| u64_at(&info_of(hook)?, fields.program_missed)).sum()
 }
 
 fn info(fd: &impl AsFd) -> Option<[u8; INFO_BYTES]> {

@@ -1,30 +1,80 @@
-//! `trace --pid`: any verbs program in event mode, seen from outside. Per CQ: how long from the completion handler until the
-//! waiting thread runs.
+//! `trace`: any verbs program in event mode, seen from outside. Per CQ: from the interrupt over the completion handler to the read that
+//! hands the event to the program. What the records mean is `analysis::trace`'s matter; here they are collected, shown and kept.
 //!
-//! Nothing of the program is changed or slowed but by the probes themselves. What is seen: kernel events. What is not: polls,
-//! and completions that the program finds by polling (on hardware they leave no trace in the kernel).
+//! Nothing of the program is changed or slowed but by the probes themselves. What is seen: kernel events. What is not: polls, and
+//! completions that the program finds by polling (on hardware they leave no trace in the kernel).
 
-mod join;
-mod table;
+mod calls;
+mod known;
+mod live;
+mod manifest;
+mod recorder;
+mod targets;
+mod watch;
 
-use std::io::Write;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use ebpf_probes::{Event, Kind, decode};
+use analysis::trace::model::TraceReport;
+use ebpf_probes::Kind;
 
-use crate::probes::{Config, HookState, Level, Losses, Plan, ProbeError, Probes, monotonic_ns, threads_of};
-pub use join::{CqTrace, Join};
+use crate::probes::{Level, Plan, ProbeError};
+pub use targets::{Targets, Which};
 
-/// What a trace needs of level std: the fewer probes, the less the program is slowed.
-const KINDS: &[Kind] = &[Kind::CompHandler, Kind::SchedWaking, Kind::SchedWakeup, Kind::SchedSwitch, Kind::CqPost];
+/// Records that a trace needs: the fewer probes, the less the program is slowed.
+const KINDS: &[Kind] = &[
+    Kind::CompHandler,
+    Kind::EventRead,
+    Kind::SchedWaking,
+    Kind::SchedWakeup,
+    Kind::SchedSwitch,
+    Kind::CqPost,
+    Kind::CqCreate,
+    Kind::CqDestroy,
+    Kind::CqArm,
+    Kind::CqError,
+    Kind::IrqEntry,
+    Kind::IrqExit,
+    Kind::SoftirqRaise,
+    Kind::SoftirqEntry,
+    Kind::SoftirqExit,
+    Kind::TaskletEntry,
+    Kind::NapiPoll,
+    Kind::WorkQueue,
+    Kind::WorkStart,
+];
+/// Hooks that write no record and prepare those of another one.
+const ENTRIES: &[&str] = &["event read begins", "CQ being created"];
 /// Hook of the completion handler.
 const HANDLER: &str = "K5 completion handler";
-/// Time between two looks at the ring.
-const DRAIN_EVERY: Duration = Duration::from_millis(20);
-/// Records younger than this wait: a CPU may still be about to write an older one.
-const SETTLE_NS: u64 = 20_000_000;
+
+/// What to trace, and what to do with it.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The programs.
+    pub targets: Targets,
+    /// How long; `None`: until stopped, or until the programs have ended.
+    pub duration: Option<Duration>,
+    /// Time between two looks of the live view; zero: none.
+    pub interval: Duration,
+    /// Redraw the live view in place; else it is lines.
+    pub is_terminal: bool,
+    /// Print calls as they happen, instead of the live view.
+    pub calls: bool,
+    /// Lines of calls per second at most.
+    pub calls_per_second: u32,
+    /// Write every call to this file.
+    pub calls_to: Option<PathBuf>,
+    /// Print the histograms at the end.
+    pub histograms: bool,
+    /// Where to write the result as JSON.
+    pub json: Option<PathBuf>,
+    /// Folder for a capture.
+    pub out: Option<PathBuf>,
+    /// Leave the capture as a log.
+    pub no_seal: bool,
+}
 
 /// Why tracing failed.
 #[derive(Debug, thiserror::Error)]
@@ -38,115 +88,63 @@ pub enum TraceError {
         /// Why it is absent.
         reason: String,
     },
-    /// The report could not be written.
+    /// Nothing of that kind is there.
+    #[error("there is no process {what}; --wait waits for one")]
+    NoSuchProcess {
+        /// What was asked for, such as `called ib_send_lat`.
+        what: String,
+    },
+    /// No such RDMA device.
+    #[error("there is no RDMA device {name}; this host has {}", if there.is_empty() { "none".to_owned() } else { there.join(", ") })]
+    NoDevice {
+        /// What was asked for.
+        name: String,
+        /// What is there.
+        there: Vec<String>,
+    },
+    /// The command could not be started.
+    #[error("cannot start {command}: {error}")]
+    Start {
+        /// The program.
+        command: String,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The result could not be written.
     #[error("cannot write the trace: {0}")]
     Output(#[from] std::io::Error),
+    /// A file could not be written.
+    #[error("cannot write {}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The capture could not be written.
+    #[error(transparent)]
+    Capture(#[from] analysis::capture::Error),
 }
 
-/// What was seen.
-#[derive(Debug)]
-pub struct Trace {
-    /// The CQs of the process that had events.
-    pub cqs: Vec<CqTrace>,
-    /// Records attempted, delivered, lost.
-    pub losses: Losses,
-    /// The hooks and their hits.
-    pub hooks: Vec<HookState>,
-    /// Time traced.
-    pub duration: Duration,
-    /// Records that this version does not know.
-    pub unknown_records: u64,
-    /// True when the process ended before the time was over.
-    pub process_ended: bool,
-}
-
-/// Traces process `pid` for `duration` (or until `stop`, or until it ends), then writes the table to `out`.
+/// Traces until the time is over, `stop` is set or the programs have ended, then writes the tables to `out`.
 ///
 /// # Errors
-/// [`TraceError::Probe`] when the process does not exist or no probe can be had, [`TraceError::NoHandler`], [`TraceError::Output`].
-pub fn run(pid: u32, duration: Option<Duration>, stop: &AtomicBool, out: &mut impl Write) -> Result<Trace, TraceError> {
-    let plan = Plan::for_kernel(Path::new("/"), Level::Std).map_err(ProbeError::from)?.only(KINDS);
+/// [`TraceError`]: a process or device that is not there, no probe to be had, a file that cannot be written.
+pub fn run(options: &Options, stop: &AtomicBool, out: &mut impl std::io::Write) -> Result<TraceReport, TraceError> {
+    let mut plan = Plan::for_kernel(Path::new("/"), Level::Trace).map_err(ProbeError::from)?;
+    plan.hooks.retain(|hook| ENTRIES.contains(&hook.hook) || hook.gives.iter().any(|kind| KINDS.contains(kind)));
     if let Some(absent) = plan.hooks.iter().find(|hook| hook.hook == HANDLER && hook.symbol.is_none()) {
         return Err(TraceError::NoHandler { reason: absent.reason.clone() });
     }
-    let mut probes = Probes::load(&plan, &Config { trace_all_qps: true, ..Config::default() })?;
-    let threads = probes.track_process(pid)?;
-    let mut join = Join::new(pid, &threads);
-    probes.attach()?;
-    for thread in threads {
-        // After the attach: a switch between this look and the attach would not be seen.
-        join.set_running(thread, is_running(pid, thread), monotonic_ns());
+    let report = watch::watch(options, &plan, stop, out)?;
+    write!(out, "{}", analysis::trace::text::render(&report, options.histograms))?;
+    if let Some(path) = &options.json {
+        let failed = |error| TraceError::File { path: path.clone(), error };
+        let json = serde_json::to_vec_pretty(&report).map_err(|error| failed(error.into()))?;
+        std::fs::write(path, json).map_err(failed)?;
     }
-    writeln!(out, "tracing process {pid} ({}) on {}; Ctrl-C ends", name_of(pid), plan.release)?;
     out.flush()?;
-
-    let begin = Instant::now();
-    let mut records = Records::default();
-    let mut process_ended = false;
-    while !process_ended && !stop.load(Ordering::Relaxed) && duration.is_none_or(|duration| begin.elapsed() < duration) {
-        std::thread::sleep(DRAIN_EVERY);
-        match threads_of(pid) {
-            Ok(now) => follow_new(&mut probes, &mut join, &now)?,
-            Err(_) => process_ended = true,
-        }
-        records.collect(&mut probes);
-        records.settle(monotonic_ns().saturating_sub(SETTLE_NS), &mut join);
-    }
-    let (traced, end_ns) = (begin.elapsed(), monotonic_ns());
-    probes.detach();
-    records.collect(&mut probes);
-    // Probes go one after the other: what came meanwhile would be half a story.
-    records.settle(end_ns, &mut join);
-
-    let (losses, hooks) = (probes.losses()?, probes.hooks()?);
-    let cqs = join.finish();
-    let trace = Trace { cqs, losses, hooks, duration: traced, unknown_records: records.unknown, process_ended };
-    table::write(&trace, pid, out)?;
-    Ok(trace)
-}
-
-/// Records that wait for their turn.
-#[derive(Default)]
-struct Records {
-    waiting: Vec<Event>,
-    unknown: u64,
-}
-
-impl Records {
-    fn collect(&mut self, probes: &mut Probes) {
-        probes.drain(|record| match decode(record) {
-            Ok(event) => self.waiting.push(event),
-            Err(_) => self.unknown += 1,
-        });
-    }
-
-    /// Hands records older than `until_ns` on, in the order of their time. The ring holds them in the order in which room was
-    /// taken, which may differ by moments; records of one CPU at one time keep their order.
-    fn settle(&mut self, until_ns: u64, join: &mut Join) {
-        self.waiting.sort_by_key(|event| event.header.ts_ns);
-        let ripe = self.waiting.partition_point(|event| event.header.ts_ns < until_ns);
-        for event in self.waiting.drain(..ripe) {
-            join.event(&event);
-        }
-    }
-}
-
-fn follow_new(probes: &mut Probes, join: &mut Join, threads: &[u32]) -> Result<(), ProbeError> {
-    for thread in threads {
-        if join.add_thread(*thread) {
-            probes.track_pid(*thread)?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether the kernel shows the thread as running or runnable; `None` when it is gone.
-fn is_running(pid: u32, thread: u32) -> Option<bool> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    Some(after_name.trim_start().starts_with('R'))
-}
-
-fn name_of(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "gone".to_owned(), |name| name.trim().to_owned())
+    Ok(report)
 }

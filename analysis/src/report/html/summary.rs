@@ -9,6 +9,16 @@ use std::fmt::Write as _;
 /// One line under the title: when, where, with what.
 pub(super) fn lead(report: &Report) -> String {
     let Some(run) = report.runs.first() else {
+        if let Some(trace) = report.traces.first() {
+            let (manifest, n) = (&trace.manifest, report.traces.len());
+            return format!(
+                "<p class=\"lead\">{n} trace{} from {}, kernel {}, rdmascope {}</p>\n",
+                if n == 1 { "" } else { "s" },
+                utc(manifest.started_unix_s),
+                esc(&manifest.host.kernel),
+                esc(&manifest.tool_version)
+            );
+        }
         return "<p class=\"lead\">No capture was found, so there is nothing to show.</p>\n".to_string();
     };
     let manifest = &run.manifest;

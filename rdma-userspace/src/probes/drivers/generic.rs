@@ -6,6 +6,8 @@ use super::{Candidate, Condition, Driver, Hook, HookKind, Tried};
 use crate::probes::Level;
 
 const TASK_PID: &[&str] = &["OFF_TASK_PID"];
+/// The argument of `rdma_restrack_add` and `rdma_restrack_del`.
+const ENTRY: &[&[&str]] = &[&["struct rdma_restrack_entry *"]];
 
 /// Tracepoints of the kernel itself.
 pub const KERNEL: Driver = Driver {
@@ -72,6 +74,13 @@ pub const KERNEL: Driver = Driver {
             candidates: &[Candidate::new("workqueue_execute_start", Program::WorkStart)],
             needs: &["OFF_WORK_FUNC"],
             gives: &[Kind::WorkStart],
+            ..Hook::TRACEPOINT
+        },
+        Hook {
+            name: "softirq raised",
+            level: Level::Trace,
+            candidates: &[Candidate::new("softirq_raise", Program::SoftirqRaise)],
+            gives: &[Kind::SoftirqRaise],
             ..Hook::TRACEPOINT
         },
         Hook {
@@ -191,6 +200,38 @@ pub const UVERBS: Driver = Driver {
             kind: HookKind::Kretprobe,
             candidates: &[Candidate::new("ib_uverbs_comp_event_read", Program::EventReadReturn)],
             gives: &[Kind::EventRead],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ being created",
+            level: Level::Trace,
+            candidates: &[Candidate::with("rdma_restrack_add", Program::RestrackAdd, ENTRY)],
+            needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ created",
+            level: Level::Trace,
+            kind: HookKind::Kretprobe,
+            candidates: &[Candidate::with("rdma_restrack_add", Program::RestrackAdded, ENTRY)],
+            needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
+            gives: &[Kind::CqCreate],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ destroyed",
+            level: Level::Trace,
+            candidates: &[Candidate::with("rdma_restrack_del", Program::RestrackDel, ENTRY)],
+            needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
+            gives: &[Kind::CqDestroy],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "CQ error",
+            level: Level::Trace,
+            candidates: &[Candidate::with("ib_uverbs_cq_event_handler", Program::CqError, &[&["struct ib_event *"], &["void *"]])],
+            gives: &[Kind::CqError],
+            silence: Some("no driver reported an error of a CQ"),
             ..Hook::KPROBE
         },
     ],

@@ -6,6 +6,7 @@
 use ebpf_probes::{Kind, Program};
 
 use super::{Candidate, Cover, Driver, Hook, Shape, Tried};
+use crate::probes::Level;
 
 const QP: &[&str] = &["struct rxe_qp *"];
 /// Task functions took `void *` when they were tasklets.
@@ -110,6 +111,13 @@ pub const RXE: Driver = Driver {
             name: "R6 CQE posted",
             candidates: &[Candidate::with("rxe_cq_post", Program::RxeCqPost, &[&["struct rxe_cq *"], &["struct rxe_cqe *"]])],
             gives: &[Kind::CqPost],
+            ..Hook::KPROBE
+        },
+        Hook {
+            name: "K2 CQ armed",
+            level: Level::Trace,
+            candidates: &[Candidate::with("rxe_req_notify_cq", Program::CqArm, &[&["struct ib_cq *"]])],
+            gives: &[Kind::CqArm],
             ..Hook::KPROBE
         },
     ],

@@ -1,0 +1,113 @@
+//! What a trace's manifest says.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use analysis::capture::manifest::{
+    ClockCheck, Device, InterruptRow, LossRow, Manifest, Metric, Outcome, PlanRow, Run, SCHEMA_VERSION, TraceFacts,
+};
+
+use crate::kernel::interrupts;
+use crate::probes::{HookState, Losses, ProbeError, Probes};
+
+/// The manifest of a trace that begins.
+pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
+    let check = probes.clock_check();
+    let none = String::new;
+    Manifest {
+        schema_version: SCHEMA_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
+        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+        host: crate::system::host::host(),
+        device: Device { name: device.to_owned(), ..Device::default() },
+        run: Run {
+            index: 0,
+            op: "trace".to_owned(),
+            mode: "event".to_owned(),
+            server_mode: none(),
+            transport: none(),
+            size_bytes: 0,
+            samples: 0,
+            metric: Metric::PostToCqe,
+            depth: 0,
+            inline_bytes: 0,
+            cq_depth: 0,
+            level: "trace".to_owned(),
+            same_kernel: true,
+        },
+        side: Default::default(),
+        server_side: Default::default(),
+        placement: Default::default(),
+        kernel_threads: Vec::new(),
+        rounds: Vec::new(),
+        plan: Vec::new(),
+        losses: Vec::new(),
+        missed_probes: None,
+        clock_check: Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns }),
+        poll_costs: None,
+        trace: Some(TraceFacts { targets: targets.to_owned(), ..TraceFacts::default() }),
+        notes: Vec::new(),
+        outcome: Outcome::Recording,
+    }
+}
+
+/// What the probes counted until now.
+///
+/// # Errors
+/// When the counters cannot be read.
+pub(super) fn counted(manifest: &mut Manifest, probes: &Probes, was_attached: &[HookState]) -> Result<(), ProbeError> {
+    let (losses, hooks) = (probes.losses()?, probes.hooks()?);
+    manifest.missed_probes = losses.missed_probes;
+    manifest.losses = rows(&losses);
+    let attached = |hook: &HookState| was_attached.iter().any(|it| it.planned.hook == hook.planned.hook && it.attached);
+    manifest.plan = hooks.iter().map(|hook| plan_row(hook, attached(hook))).collect();
+    Ok(())
+}
+
+fn rows(losses: &Losses) -> Vec<LossRow> {
+    let row = |it: &crate::probes::KindLoss| LossRow {
+        kind: it.kind.name().to_owned(),
+        attempted: it.attempted,
+        delivered: it.delivered,
+        lost: it.lost,
+    };
+    losses.kinds.iter().map(row).collect()
+}
+
+fn plan_row(hook: &HookState, attached: bool) -> PlanRow {
+    let planned = &hook.planned;
+    PlanRow {
+        hook: planned.hook.to_owned(),
+        kind: planned.kind.name().to_owned(),
+        symbol: planned.symbol.clone(),
+        program: planned.program.symbol().to_owned(),
+        gives: planned.gives.iter().map(|kind| kind.name().to_owned()).collect(),
+        reason: planned.reason.clone(),
+        attached,
+        hits: planned.symbol.as_ref().map(|_| hook.hits),
+        silence: planned.silence.map(str::to_owned),
+    }
+}
+
+/// Interrupts by number since `before`; those that did not come are left out.
+pub(super) fn interrupts_since(before: &[interrupts::Interrupt], now: &[interrupts::Interrupt]) -> Vec<InterruptRow> {
+    let row = |it: &interrupts::Interrupt| {
+        let old = before.iter().find(|old| old.number == it.number);
+        let old_count = |cpu: usize| old.and_then(|old| old.counts.get(cpu)).copied().unwrap_or(0);
+        let counts: Vec<u64> = it.counts.iter().enumerate().map(|(cpu, n)| n.saturating_sub(old_count(cpu))).collect();
+        InterruptRow { irq: it.number, name: it.description.clone(), counts }
+    };
+    now.iter().map(row).filter(|row| row.counts.iter().any(|n| *n > 0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_are_counted_since_the_beginning() {
+        let at = |number, counts: &[u64]| interrupts::Interrupt { number, counts: counts.to_vec(), description: "eth0".into() };
+        let rows = interrupts_since(&[at(1, &[5, 5]), at(2, &[7, 7])], &[at(1, &[5, 9]), at(2, &[7, 7]), at(3, &[1])]);
+        assert_eq!(rows.iter().map(|row| (row.irq, row.counts.clone())).collect::<Vec<_>>(), [(1, vec![0, 4]), (3, vec![1])]);
+    }
+}
