@@ -12,6 +12,7 @@ pub mod compare;
 pub mod correlate;
 pub mod fixture;
 pub mod interference;
+mod milestones;
 pub mod model;
 mod pass;
 pub mod plots;

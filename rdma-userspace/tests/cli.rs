@@ -86,3 +86,69 @@ fn nobody_who_reads_is_no_panic() {
         assert_eq!(status.code(), Some(1), "{arguments:?} into a full disk");
     }
 }
+
+fn extract_of(kernel: &str, file: &str) -> String {
+    format!("{}/tests/fixtures/kernels/{kernel}/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_plan_of_another_machine_needs_only_its_files() {
+    let (kallsyms, btf) = (extract_of("6.12", "proc/kallsyms"), extract_of("6.12", "sys/kernel/btf/vmlinux"));
+    let modules = extract_of("6.12", "proc/modules");
+    let of_mlx5 = format!("mlx5_core={}", extract_of("6.12", "sys/kernel/btf/mlx5_core"));
+    let arguments = ["doctor", "--probes", "--kallsyms", &kallsyms, "--btf", &btf, "--module-btf", &of_mlx5, "--modules", &modules];
+    let (code, text) = end(&arguments);
+    assert_eq!(code, Some(0), "{text}");
+    for words in [
+        "chain: K1 (K1b `irq_int_handler`)",
+        "mlx5_core:mlx5_add_cq_to_tasklet",
+        "tracepoint `tasklet_entry` covers it",
+        "silent by design while polling",
+        "mlx5_core_cq.irqn",
+        "Not there: ",
+    ] {
+        assert!(text.contains(words), "`{words}` is not in\n{text}");
+    }
+
+    let (code, text) = end(&["doctor", "--probes", "--json", "--root", &extract_of("5.10", "")]);
+    assert_eq!(code, Some(0), "{text}");
+    let plan: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let hooks = plan["drivers"].as_array().expect("drivers").iter().flat_map(|driver| driver["hooks"].as_array().expect("hooks"));
+    let tasklet = hooks.into_iter().find(|hook| hook["hook"] == "K4 mlx5 tasklet").expect("planned");
+    assert_eq!((tasklet["symbol"].as_str(), tasklet["level"].as_str()), (Some("mlx5_core:mlx5_cq_tasklet_cb"), Some("std")));
+}
+
+#[test]
+fn a_damaged_file_of_another_machine_is_named_with_its_fault() {
+    let dir = tempfile::tempdir().expect("dir");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).expect("writes");
+        path.to_str().expect("plain").to_owned()
+    };
+    let kallsyms = extract_of("6.12", "proc/kallsyms");
+    let vmlinux = extract_of("6.12", "sys/kernel/btf/vmlinux");
+    let whole = std::fs::read(&vmlinux).expect("reads");
+    let (text_file, cut) = (file("text", b"not a symbol\n"), file("cut", &whole[..whole.len() / 2]));
+    let (zeros, listing) = (file("zeros", &[0; 4096]), file("listing", b"Module Size Used by\n"));
+    let named = format!("mlx5_ib={cut}");
+    for (arguments, words) in [
+        (vec!["--kallsyms", &text_file], "holds no kernel symbol"),
+        (vec!["--kallsyms", "/no/such/file"], "/no/such/file"),
+        (vec!["--kallsyms", &kallsyms, "--btf", &cut], "BTF of vmlinux: the data ends before byte"),
+        (vec!["--kallsyms", &kallsyms, "--btf", &zeros], "BTF of vmlinux: not BTF"),
+        (vec!["--kallsyms", &kallsyms, "--btf", "/no/such/btf"], "/no/such/btf"),
+        (vec!["--kallsyms", &kallsyms, "--btf", &vmlinux, "--module-btf", &named], "BTF of mlx5_ib: the data ends"),
+        (vec!["--kallsyms", &kallsyms, "--modules", &listing], "line 1: not a line of /proc/modules"),
+        (vec!["--root", "/no/such/folder"], "/no/such/folder/proc/kallsyms"),
+    ] {
+        let (code, text) = end(&[&["doctor", "--probes"], arguments.as_slice()].concat());
+        assert_eq!(code, Some(1), "{arguments:?}: {text}");
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+    for arguments in
+        [&["doctor", "--kallsyms", &kallsyms][..], &["doctor", "--probes", "--kallsyms", &kallsyms, "--btf", &vmlinux, "--module-btf", "x"]]
+    {
+        assert_eq!(end(arguments).0, Some(2), "{arguments:?}");
+    }
+}

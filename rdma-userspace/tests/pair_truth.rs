@@ -37,6 +37,8 @@ const CASES: usize = 11;
 /// What one case came to.
 #[derive(Debug, Default)]
 struct Truth {
+    /// Interrupts run in threads.
+    realtime: bool,
     samples: u64,
     retransmitted: u64,
     lost: u64,
@@ -123,6 +125,9 @@ impl Truth {
             let n = self.stages.get(stage).copied().unwrap_or(0);
             demand(n * 100 >= self.own_packet * 95, format!("{stage} in {n} of {}", self.own_packet));
         }
+        let n = self.stages.get("irq thread wake-up").copied().unwrap_or(0);
+        let least = if self.realtime { self.own_packet * 90 } else { 0 };
+        demand(n * 100 >= least && (self.realtime || n == 0), format!("irq thread wake-up in {n} of {}", self.own_packet));
         faults
     }
 }
@@ -134,7 +139,7 @@ fn truth_of(folder: &Path) -> (String, String, Truth, bool) {
     assert!(!manifest.run.same_kernel, "both ends on one kernel");
     let identity = Identity::of(&manifest);
     let has_exact = identity.has_cqe && identity.records(Kind::CqPost) && identity.rxe;
-    let mut truth = Truth::default();
+    let mut truth = Truth { realtime: manifest.host.realtime, ..Truth::default() };
     let streams = capture.streams().expect("streams");
     correlate::run(&manifest, streams.samples, streams.records, Options::default(), &mut |sample, outcome| {
         if let Some(latency_ns) = sample.latency_ns() {

@@ -24,7 +24,7 @@ const BUSY: &str = "busyhog";
 const CPU: &str = "1";
 /// The busy thread runs for so long, and rests.
 const BURST: Duration = Duration::from_millis(60);
-const REST: Duration = Duration::from_millis(400);
+const REST: Duration = Duration::from_millis(140);
 /// A sample that grew by so much while the busy thread ran was hit: the scheduler gives it slices of milliseconds.
 const HIT_NS: u64 = 1_000_000;
 
@@ -95,7 +95,7 @@ fn busy_thread(stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Vec<(u64
 fn a_busy_thread_on_the_pollers_cpu_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    let mut client = poller(&out, "20000");
+    let mut client = poller(&out, "60000");
     assert!(wait_for(PATIENCE, || recorded(&out) > 0), "no sample was recorded: {}", client.text());
     let stop = Arc::new(AtomicBool::new(false));
     let busy = busy_thread(&stop);

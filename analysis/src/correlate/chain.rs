@@ -150,15 +150,22 @@ pub fn build(window: &Window<'_>, sample: &Sample, identity: &Identity, learned:
     let incomplete = wakeup::event(&mut joined, window, sample, identity, learned, found);
     wakeup::interference(&mut joined, window, sample, identity, cqe);
     post_end(&mut joined, sample, cqe.map(|at| window.ts(at)));
-    joined.flags.set_if(found.earlier_event, Flag::Spurious);
-    general_flags(&mut joined, sample, identity);
-    if incomplete || is_incomplete(&joined, window, sample, identity, found) {
-        joined.flags.set(Flag::Lost);
-    }
-    if sent_early(&joined.chain) {
+    let sent_early = sent_early(&joined.chain);
+    if sent_early {
         joined.chain.clear(Point::PostEnter);
     }
+    joined.flags.set_if(found.earlier_event, Flag::Spurious);
+    general_flags(&mut joined, sample, identity);
+    if incomplete || is_incomplete(&joined, window, sample, identity, Known { found, sent_early }) {
+        joined.flags.set(Flag::Lost);
+    }
     joined
+}
+
+/// What the completeness of a chain depends on besides its milestones.
+struct Known {
+    found: Found,
+    sent_early: bool,
 }
 
 /// The request was on its way before rxe's post function was entered.
@@ -198,14 +205,15 @@ fn general_flags(joined: &mut Joined, sample: &Sample, identity: &Identity) {
 }
 
 /// A chain is incomplete when a milestone is missing that this path always has and that the probes could have recorded.
-fn is_incomplete(joined: &Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, found: Found) -> bool {
+fn is_incomplete(joined: &Joined, window: &Window<'_>, sample: &Sample, identity: &Identity, known: Known) -> bool {
+    let Known { found, sent_early } = known;
     let chain = &joined.chain;
     let missing = |point: Point, kind: Kind| !chain.has(point) && identity.records(kind);
     if window.overflowed(sample.post_begin_ns) {
         return true;
     }
     let rxe = identity.rxe
-        && (missing(Point::PostEnter, Kind::RxePost)
+        && (!sent_early && missing(Point::PostEnter, Kind::RxePost)
             || missing(Point::Xmit, Kind::RxeXmit)
             || missing(Point::Rcv, Kind::RxeRcv)
             || (identity.has_cqe && missing(Point::CqePosted, Kind::CqPost)));

@@ -7,7 +7,7 @@ use super::chain::Joined;
 use super::context::{Interrupt, Role, same};
 use super::flags::Flag;
 use super::identity::Identity;
-use super::learned::Learned;
+use super::learned::{DriverKey, Learned, key};
 use super::window::{NET_RX, TASKLET, Window};
 use crate::stages::Point;
 use ebpf_probes::{Body, CompHandler, DriverCq, DriverEntry, Event, Irq, Kind, Softirq, Switch, Tasklet, Work};
@@ -26,6 +26,8 @@ pub enum Shape {
     Napi,
     /// A work item; on kernels without it the interrupt itself.
     Work,
+    /// Software that calls the handler from wherever it is (siw): there is no interrupt to look for.
+    Anywhere,
 }
 
 impl Shape {
@@ -40,6 +42,8 @@ impl Shape {
             Shape::Napi
         } else if any(&["hns", "hfi1", "qib"]) {
             Shape::Work
+        } else if any(&["siw", "rdma_rxe"]) {
+            Shape::Anywhere
         } else {
             Shape::Tasklet
         }
@@ -81,6 +85,7 @@ impl Path<'_, '_> {
             Shape::Direct => self.direct(joined),
             Shape::Napi => self.napi(joined),
             Shape::Work => self.work(joined),
+            Shape::Anywhere => false,
         }
     }
 
@@ -130,10 +135,10 @@ impl Path<'_, '_> {
     }
 
     /// The driver's callback that the handler is nested in.
-    fn callback(&self, cq: u64, mine: Option<u64>) -> Option<usize> {
+    fn callback(&self, cq: u64, mine: Option<DriverKey>) -> Option<usize> {
         for (at, event) in self.context(self.handler, None) {
             match event.body {
-                Body::DriverComp(DriverCq { driver_cq, .. }) if mine.is_none_or(|mine| mine == driver_cq) => return Some(at),
+                Body::DriverComp(body) if mine.is_none_or(|mine| mine == key(&body)) => return Some(at),
                 Body::CompHandler(CompHandler { cq: other, .. }) if other == cq => return None,
                 Body::TaskletEntry(_) | Body::DriverBottomHalf(_) | Body::SoftirqEntry(_) | Body::SoftirqExit(_) | Body::WorkStart(_) => {
                     return None;
@@ -195,11 +200,19 @@ impl Path<'_, '_> {
     }
 
     fn direct(&self, joined: &mut Joined) -> bool {
-        let mut own = None;
+        let Body::CompHandler(CompHandler { cq, .. }) = self.event(self.handler).body else { return false };
+        let watched = self.identity.records(Kind::DriverIrq);
+        let mine = self.learned.driver_cq(cq);
+        let outside = mine.is_some() && self.callback(cq, mine).is_none();
+        let (mut own, mut entry) = (None, None);
         for (at, event) in self.context(self.handler, None) {
             match event.body {
                 Body::DriverIrq(_) => {
                     own = Some(at);
+                    break;
+                }
+                Body::IrqEntry(Irq { irq, .. }) if !watched && self.identity.irq.is_none_or(|ours| ours == irq) => {
+                    entry = Some(at);
                     break;
                 }
                 Body::SoftirqEntry(_)
@@ -212,17 +225,17 @@ impl Path<'_, '_> {
                 _ => {}
             }
         }
-        let at = match own {
-            Some(at) => at,
-            None if self.identity.records(Kind::DriverIrq) => {
-                joined.flags.set(Flag::NotIrq);
-                return false;
-            }
-            None => self.handler,
+        let in_thread = matches!(self.identity.threads.role(self.event(self.handler).header.pid), Some(Role::Irq(_)));
+        if outside || (own.is_none() && entry.is_none() && (watched || !in_thread)) {
+            joined.flags.set_if(watched || self.identity.records(Kind::IrqEntry), Flag::NotIrq);
+            return false;
+        }
+        let at = own.unwrap_or(self.handler);
+        let interrupt = match entry {
+            Some(entry) => Interrupt { entry: Some(entry), thread: None },
+            None => self.identity.threads.interrupt(self.window, at, self.irq_of(at), self.begin_ns),
         };
-        let interrupt = self.identity.threads.interrupt(self.window, at, self.irq_of(at), self.begin_ns);
         let found = Found { interrupt, own, ..Found::default() };
-        joined.flags.set_if(own.is_none() && interrupt.entry.is_none() && self.identity.records(Kind::IrqEntry), Flag::NotIrq);
         if let Some(begin) = own.or(interrupt.entry) {
             self.shared_context(joined, begin);
         }
@@ -275,8 +288,7 @@ impl Path<'_, '_> {
         found.half = Some(start);
         self.shared_context(joined, start);
         self.set(joined, &found);
-        (queued.is_none() && self.identity.records(Kind::WorkQueue))
-            || (queued.is_some() && found.interrupt.entry.is_none() && self.identity.records(Kind::IrqEntry))
+        queued.is_none() && self.identity.records(Kind::WorkQueue)
     }
 
     /// The interrupt behind `at`, the start of a bottom half or a request for one, where nothing names it: the driver's last one on
@@ -320,11 +332,11 @@ impl Path<'_, '_> {
     }
 
     /// Other entries of the same event queue, or a second one of this CQ, between the interrupt and the handler.
-    fn shared_queue(&self, joined: &mut Joined, found: &Found, end: usize, mine: Option<u64>, irq: Option<u32>) {
+    fn shared_queue(&self, joined: &mut Joined, found: &Found, end: usize, mine: Option<DriverKey>, irq: Option<u32>) {
         let Some(begin) = found.interrupt.entry.or(found.request) else { return };
         let other = self.window.after(begin).take_while(|(at, _)| *at < end).any(|(at, event)| match event.body {
             Body::DriverEnqueue(entry) => known(entry.irq) == irq && found.request != Some(at),
-            Body::DriverComp(entry) => known(entry.irq) == irq && Some(entry.driver_cq) != mine,
+            Body::DriverComp(entry) => known(entry.irq) == irq && Some(key(&entry)) != mine,
             _ => false,
         });
         joined.flags.set_if(other, Flag::IrqShared);
@@ -408,6 +420,7 @@ mod tests {
             ("qede", Shape::Direct),
             ("cxgb4", Shape::Napi),
             ("hns3", Shape::Work),
+            ("siw", Shape::Anywhere),
             ("bnxt_en", Shape::Tasklet),
             ("something new", Shape::Tasklet),
         ] {

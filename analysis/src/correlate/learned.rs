@@ -10,13 +10,16 @@ use std::collections::{BTreeMap, VecDeque};
 /// Entries kept at most of each table: what nobody asks for must not grow the memory.
 const KEPT_MAX: usize = 1 << 14;
 
+/// A CQ as its driver knows it: its object and the device's own number (a driver may tell one of them only).
+pub type DriverKey = (u64, u32);
+
 /// One run of a driver's callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callback {
     /// Its number in the stream.
     pub id: u64,
-    /// The driver's object.
-    pub driver_cq: u64,
+    /// The CQ.
+    pub driver_cq: DriverKey,
     /// The first request for the bottom half since the callback before: what put the CQ on the list.
     pub request: Option<Call>,
 }
@@ -25,11 +28,11 @@ pub struct Callback {
 #[derive(Debug, Default)]
 pub struct Learned {
     /// Callback that no handler has followed yet, by context.
-    open: BTreeMap<(u32, u32), u64>,
+    open: BTreeMap<(u32, u32), DriverKey>,
     /// `ib_cq` → (driver's object, votes).
-    pairs: BTreeMap<u64, (u64, u32)>,
+    pairs: BTreeMap<u64, (DriverKey, u32)>,
     /// Driver's object → the request that waits for its callback.
-    requests: BTreeMap<u64, Call>,
+    requests: BTreeMap<DriverKey, Call>,
     callbacks: VecDeque<Callback>,
 }
 
@@ -39,12 +42,14 @@ impl Learned {
         let header = &event.header;
         let context = (header.pid, if header.pid == 0 { header.cpu } else { 0 });
         match event.body {
-            Body::DriverEnqueue(DriverCq { driver_cq, .. }) => {
+            Body::DriverEnqueue(body) => {
+                let driver_cq = key(&body);
                 bound(&mut self.requests);
                 // One that is on the list already is not put there again.
                 self.requests.entry(driver_cq).or_insert(Call { id, ts_ns: header.ts_ns });
             }
-            Body::DriverComp(DriverCq { driver_cq, .. }) => {
+            Body::DriverComp(body) => {
+                let driver_cq = key(&body);
                 bound(&mut self.open);
                 self.open.insert(context, driver_cq);
                 let request = self.requests.remove(&driver_cq);
@@ -61,7 +66,7 @@ impl Learned {
         }
     }
 
-    fn vote(&mut self, cq: u64, driver_cq: u64) {
+    fn vote(&mut self, cq: u64, driver_cq: DriverKey) {
         bound(&mut self.pairs);
         let (known, votes) = self.pairs.entry(cq).or_insert((driver_cq, 0));
         if *known == driver_cq {
@@ -89,7 +94,7 @@ impl Learned {
     }
 
     /// The driver's object of an `ib_cq`.
-    pub fn driver_cq(&self, cq: u64) -> Option<u64> {
+    pub fn driver_cq(&self, cq: u64) -> Option<DriverKey> {
         self.pairs.get(&cq).map(|(driver_cq, _)| *driver_cq)
     }
 
@@ -105,6 +110,11 @@ impl Learned {
             self.callbacks.pop_front();
         }
     }
+}
+
+/// The CQ that a record of a driver names.
+pub fn key(body: &DriverCq) -> DriverKey {
+    (body.driver_cq, body.cqn)
 }
 
 fn bound<K: Ord + Copy, V>(table: &mut BTreeMap<K, V>) {
@@ -137,15 +147,15 @@ mod tests {
             learned.observe(id, &event(1, 0, comp(10)));
             learned.observe(id, &event(1, 0, handler(20)));
         }
-        assert_eq!(learned.driver_cq(20), Some(10));
+        assert_eq!(learned.driver_cq(20), Some((10, 1)));
         learned.observe(3, &event(1, 0, comp(10)));
         learned.observe(4, &event(1, 0, comp(99)));
         learned.observe(5, &event(1, 0, handler(20)));
-        assert_eq!(learned.driver_cq(20), Some(10));
+        assert_eq!(learned.driver_cq(20), Some((10, 1)));
         // Another CPU's idle task is another context.
         learned.observe(6, &event(0, 0, comp(77)));
         learned.observe(7, &event(1, 0, handler(20)));
-        assert_eq!(learned.driver_cq(20), Some(10));
+        assert_eq!(learned.driver_cq(20), Some((10, 1)));
     }
 
     #[test]
@@ -157,7 +167,7 @@ mod tests {
             learned.observe(id, &event(1, 0, comp(11)));
             learned.observe(id, &event(1, 0, handler(20)));
         }
-        assert_eq!(learned.driver_cq(20), Some(11));
+        assert_eq!(learned.driver_cq(20), Some((11, 1)));
     }
 
     #[test]
@@ -174,7 +184,7 @@ mod tests {
         learned.observe(6, &event(1, 0, handler(20)));
         learned.observe(7, &event(1, 0, enqueue(11)));
         learned.observe(8, &event(1, 0, handler(20)));
-        assert_eq!(learned.driver_cq(20), Some(11));
+        assert_eq!(learned.driver_cq(20), Some((11, 1)));
         assert_eq!(learned.callback(8).and_then(|it| it.request).map(|it| it.id), Some(7));
         learned.forget_before(4);
         assert_eq!(learned.callback(3), None);

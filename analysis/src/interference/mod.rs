@@ -23,7 +23,7 @@ pub enum What {
     Preempted {
         /// Thread that got the CPU.
         by: u32,
-        /// Thread that had it when the measured one came back; another one than `by` when several ran.
+        /// Thread that left it; another one than `by` when more of them ran and a record is missing.
         last: u32,
     },
     /// The thread was taken from one CPU and went on on another one.

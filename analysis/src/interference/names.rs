@@ -10,10 +10,10 @@ const THREADS_MAX: usize = 4096;
 /// Softirq vectors in the kernel's order (include/linux/interrupt.h).
 const SOFTIRQS: [&str; 10] = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// A thread that was seen leaving a CPU.
-#[derive(Clone, Copy, Debug)]
+/// A thread that was seen leaving a CPU, or that the manifest knows.
+#[derive(Clone, Debug)]
 struct Thread {
-    comm: [u8; 16],
+    comm: String,
     tgid: u32,
 }
 
@@ -29,7 +29,8 @@ impl Names {
     /// The names that the manifest has.
     pub fn of(manifest: &Manifest) -> Names {
         let irqs = manifest.host.interrupts.iter().map(|it| (it.irq, it.name.clone())).collect();
-        Names { own_tgid: manifest.placement.tgid, threads: BTreeMap::new(), irqs }
+        let kernel = manifest.kernel_threads.iter().map(|it| (it.pid, Thread { comm: printable(&it.name), tgid: it.pid }));
+        Names { own_tgid: manifest.placement.tgid, threads: kernel.collect(), irqs }
     }
 
     /// Learns from switches: only the thread that leaves a CPU has its name in the record.
@@ -37,16 +38,17 @@ impl Names {
         for event in events {
             if let Body::SchedSwitch(switch) = event.body
                 && switch.prev_pid != 0
-                && (self.threads.len() < THREADS_MAX || self.threads.contains_key(&switch.prev_pid))
+                && self.threads.len() < THREADS_MAX
             {
-                self.threads.insert(switch.prev_pid, Thread { comm: switch.prev_comm, tgid: event.header.tgid });
+                // The first name that was seen: a look-up is cheaper than a text for every switch.
+                self.threads.entry(switch.prev_pid).or_insert_with(|| Thread { comm: text(&switch.prev_comm), tgid: event.header.tgid });
             }
         }
     }
 
     /// `comm` of a thread, where it was ever seen.
     pub fn comm(&self, pid: u32) -> Option<String> {
-        self.threads.get(&pid).map(|thread| text(&thread.comm))
+        self.threads.get(&pid).map(|thread| thread.comm.clone())
     }
 
     /// True for a thread of the measuring process itself.

@@ -48,6 +48,8 @@ struct Open {
     begun: Begun,
     start_ns: u64,
     net_ns: u64,
+    /// Threads that had the CPU before the present one, while the measured thread was off it.
+    before: Vec<Taken>,
 }
 
 struct Sweep {
@@ -66,12 +68,16 @@ impl Sweep {
     }
 
     fn begin(&mut self, begun: Begun) {
-        self.open.push(Open { begun, start_ns: self.now_ns, net_ns: 0 });
+        self.open.push(Open { begun, start_ns: self.now_ns, net_ns: 0, before: Vec::new() });
     }
 
     /// What is open from this position on has ended unseen.
     fn lose_from(&mut self, at: usize) {
         for open in self.open.drain(at..) {
+            for part in open.before {
+                self.overlay.taken_ns += part.duration_ns.unwrap_or(0);
+                self.overlay.items.push(part);
+            }
             if let Some(what) = open.begun.told() {
                 self.overlay.unknown += 1;
                 self.overlay.items.push(Taken { what, start_ns: open.start_ns, duration_ns: None });
@@ -89,10 +95,32 @@ impl Sweep {
     fn end(&mut self, fits: impl Fn(Begun) -> bool, name: impl Fn(Begun) -> Option<What>) {
         let Some(at) = self.open.iter().rposition(|open| fits(open.begun)) else { return };
         self.lose_from(at + 1);
-        let Some(open) = self.open.pop() else { return };
-        if let Some(what) = name(open.begun) {
-            self.overlay.taken_ns += open.net_ns;
-            self.overlay.items.push(Taken { what, start_ns: open.start_ns, duration_ns: Some(open.net_ns) });
+        let Some(mut open) = self.open.pop() else { return };
+        let Some(mut what) = name(open.begun) else { return };
+        if let (What::Migrated { by, .. }, Some(first)) = (&mut what, open.before.first()) {
+            // One absence, with what it was for: that others ran on the old CPU meanwhile took nothing more.
+            *by = first.what.pid().unwrap_or(*by);
+            open.net_ns += open.before.iter().filter_map(|part| part.duration_ns).sum::<u64>();
+            open.start_ns = first.start_ns;
+            open.before.clear();
+        }
+        open.before.push(Taken { what, start_ns: open.start_ns, duration_ns: Some(open.net_ns) });
+        for part in open.before {
+            self.overlay.taken_ns += part.duration_ns.unwrap_or(0);
+            self.overlay.items.push(part);
+        }
+    }
+
+    /// The CPU goes from one thread to the next while the measured one waits for it.
+    fn hand_on(&mut self, event: &Event, switch: &Switch) {
+        let now_ns = self.now_ns;
+        let Some(open) = self.open.last_mut() else { return };
+        if let Begun::Off { by, cpu, wanted: true } = &mut open.begun
+            && *cpu == event.header.cpu
+        {
+            let what = What::Preempted { by: *by, last: switch.prev_pid };
+            open.before.push(Taken { what, start_ns: open.start_ns, duration_ns: Some(open.net_ns) });
+            (*by, open.start_ns, open.net_ns) = (switch.next_pid, now_ns, 0);
         }
     }
 
@@ -136,6 +164,9 @@ pub fn overlay(events: &[Event], sample: &Sample, tid: u32) -> Overlay {
             } else if switch.prev_pid == tid && !ended {
                 sweep.advance(ts_ns);
                 sweep.away(event, &switch, sample);
+            } else if !ended {
+                sweep.advance(ts_ns);
+                sweep.hand_on(event, &switch);
             }
             continue;
         }

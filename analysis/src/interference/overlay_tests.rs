@@ -105,6 +105,21 @@ fn a_thread_that_goes_on_elsewhere_has_migrated() {
 }
 
 #[test]
+fn each_thread_that_ran_meanwhile_has_its_own_time() {
+    let hand_on =
+        |ts, prev_pid, next_pid, cpu| on(cpu, prev_pid, ts, Body::SchedSwitch(Switch { prev_pid, next_pid, ..Switch::default() }));
+    let events = [out(0, 110, 44, 1), hand_on(120, 44, HOG, 0), hand_on(130, 7, 8, 1), hand_on(190, HOG, 0, 0), back(0, 200, 0)];
+    let found = overlay(&events, &sample(100, 300), TID);
+    let by = |by, start, ns| (What::Preempted { by, last: by }, start, Some(ns));
+    assert_eq!(items(&found), [by(44, 110, 10), by(HOG, 120, 70), by(0, 190, 10)]);
+    // Gone on elsewhere: one absence, by whoever took the CPU first.
+    let moved = [out(0, 110, 17, 1), hand_on(120, 17, HOG, 0), back(1, 150, 0)];
+    let found = overlay(&moved, &sample(100, 300), TID);
+    assert_eq!(items(&found), [(What::Migrated { from: 0, to: 1, by: 17 }, 110, Some(40))]);
+    assert_eq!(found.taken_ns, 40);
+}
+
+#[test]
 fn a_wait_for_an_event_is_no_interference_and_another_sleep_is() {
     let events = [out(0, 120, 0, 0), back(0, 200, 0), out(0, 210, HOG, 1), back(0, 250, HOG)];
     let waiting = Sample { arm_ns: 110, wait_begin_ns: 115, wait_end_ns: 205, ..sample(100, 300) };
@@ -128,7 +143,7 @@ fn a_part_of_a_sample_gets_its_part() {
 
 proptest! {
     #[test]
-    fn whatever_comes_the_sum_fits_into_the_sample(raw in proptest::collection::vec((0u64..400, 0u8..9, 0u32..3), 0..60)) {
+    fn whatever_comes_the_sum_fits_into_the_sample(raw in proptest::collection::vec((0u64..400, 0u8..10, 0u32..3), 0..60)) {
         let mut raw = raw;
         raw.sort_by_key(|it| it.0);
         let events: Vec<Event> = raw
@@ -142,6 +157,7 @@ proptest! {
                 5 => at(ts, Body::TimerExit(Timer::default())),
                 6 => out(number, ts, HOG, u32::from(number > 0)),
                 7 => back(number, ts, HOG),
+                8 => on(number, HOG, ts, Body::SchedSwitch(Switch { prev_pid: HOG, next_pid: number, ..Switch::default() })),
                 _ => at(ts, Body::PageFault(PageFault::default())),
             })
             .collect();

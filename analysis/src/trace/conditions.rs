@@ -86,10 +86,10 @@ fn asleep(join: &Join, facts: &TraceFacts, cq: &CqTrace) -> Option<Condition> {
     }
     let since = format!("{:.1} s", quiet_ns as f64 / 1e9);
     let threads = waiting.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    let in_channel = join.unread_events(cq.channel);
-    if in_channel > 0 && cq.outcomes.all() < cq.events + in_channel as u64 && on_channel.first().is_some_and(|first| first.cq == cq.cq) {
+    let in_channel = cq.events.saturating_sub(cq.outcomes.all());
+    if in_channel > 0 {
         let sentence = format!(
-            "{in_channel} events lie unread in the channel of {}, and thread {threads} sleeps on something else since {since}",
+            "{in_channel} events of {} lie unread in its channel, and thread {threads} sleeps on something else since {since}",
             name_of(cq)
         );
         return Some(condition(UNREAD_EVENTS, cq, sentence));
@@ -118,4 +118,65 @@ fn asleep(join: &Join, facts: &TraceFacts, cq: &CqTrace) -> Option<Condition> {
         }
         None => condition(ASLEEP, cq, format!("{what} The program must poll until the CQ is empty, and once more after arming it.")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::manifest::{TracedProcess, UnreadCqes};
+    use ebpf_probes::{Body, CompHandler, CqError, CqPost, Event, EventRead, Header, Switch};
+
+    const PID: u32 = 100;
+    const SEND: u64 = 0xa0;
+    const RECEIVE: u64 = 0xb0;
+
+    fn at(ts_ns: u64, body: Body) -> Event {
+        Event { header: Header { ts_ns, pid: PID, tgid: PID, ..Header::default() }, body }
+    }
+
+    fn handler(cq: u64, ts_ns: u64) -> Event {
+        let restrack_id = cq as u32;
+        at(ts_ns, Body::CompHandler(CompHandler { cq, user_handle: cq, channel: 0xcc, owner_tgid: PID, restrack_id }))
+    }
+
+    fn read(ts_ns: u64) -> Event {
+        at(ts_ns, Body::EventRead(EventRead { channel: 0xcc, result: 8 }))
+    }
+
+    /// Both CQs of a channel had an event, a CQE came to the first one, the thread sleeps.
+    fn asleep(unread: u32, end_ns: u64) -> Vec<Condition> {
+        let mut join = Join::default();
+        let sleeps = Switch { prev_pid: PID, next_pid: 0, ..Switch::default() };
+        let post = CqPost { cq: SEND, ..CqPost::default() };
+        let events =
+            [handler(SEND, 10), read(11), handler(RECEIVE, 12), read(13), at(14, Body::CqPost(post)), at(15, Body::SchedSwitch(sleeps))];
+        events.iter().for_each(|event| join.event(event));
+        let processes = vec![TracedProcess { tgid: PID, ..TracedProcess::default() }];
+        find(&join, &TraceFacts { end_ns, processes, unread: vec![UnreadCqes { cq: SEND, cqes: unread }], ..TraceFacts::default() })
+    }
+
+    #[test]
+    fn a_thread_asleep_on_unread_completions_is_named_with_the_cq_whose_event_came() {
+        let found = asleep(1, 2 * QUIET_NS);
+        assert_eq!(found.iter().map(|it| (it.name, it.cq)).collect::<Vec<_>>(), [(OTHER_CQ, Some(SEND as u32))]);
+        assert!(
+            found[0].sentence.contains("last event was for CQ 176") && found[0].sentence.contains("thread 100"),
+            "{}",
+            found[0].sentence
+        );
+        assert_eq!(asleep(0, 2 * QUIET_NS), [], "nothing lies unread");
+        assert_eq!(asleep(1, QUIET_NS / 2), [], "it has not slept for long");
+    }
+
+    #[test]
+    fn an_overrun_is_named_and_other_events_of_a_cq_are_not_one() {
+        let error = |event| at(20, Body::CqError(CqError { cq: SEND, user_handle: SEND, owner_tgid: PID, event }));
+        let found = |event| {
+            let mut join = Join::default();
+            [handler(SEND, 10), error(event)].iter().for_each(|it| join.event(it));
+            find(&join, &TraceFacts { processes: vec![TracedProcess { tgid: PID, ..TracedProcess::default() }], ..TraceFacts::default() })
+        };
+        assert_eq!(found(CQ_ERR).iter().map(|it| it.name).collect::<Vec<_>>(), [OVERRUN]);
+        assert_eq!(found(5), []);
+    }
 }

@@ -8,8 +8,15 @@ use std::collections::{BTreeMap, HashMap};
 
 /// NET_RX.
 pub const NET_RX: u32 = 3;
+/// TASKLET.
+const TASKLET: u32 = 6;
 /// Interrupts within interrupts, more than any kernel allows.
 const DEPTH_MAX: usize = 8;
+
+/// Other vectors are recorded where they run in a thread that is watched; no completion comes from them.
+fn leads_to_completions(vec: u32) -> bool {
+    matches!(vec, NET_RX | TASKLET)
+}
 
 /// Where a completion handler came from; times are `CLOCK_MONOTONIC` ns. All `None`: the process (or a thread of the kernel) called it itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,11 +96,11 @@ impl Cpus {
                     self.irq_handling.entry(irq.irq).or_default().record(begin_ns, now);
                 }
             }
-            Body::SoftirqRaise(softirq) => {
+            Body::SoftirqRaise(softirq) if leads_to_completions(softirq.vec) => {
                 let by = cpu.irqs.last().copied();
                 cpu.raised.entry(softirq.vec).or_insert(Raised { at_ns: now, by });
             }
-            Body::SoftirqEntry(softirq) => {
+            Body::SoftirqEntry(softirq) if leads_to_completions(softirq.vec) => {
                 let raised = cpu.raised.remove(&softirq.vec);
                 if let Some(raised) = raised {
                     let latency = if softirq.vec == NET_RX { &mut self.net_rx_latency } else { &mut self.tasklet_latency };
@@ -102,13 +109,14 @@ impl Cpus {
                 cpu.softirq = Some(Softirq { vec: softirq.vec, begin_ns: now, thread, by: raised.and_then(|it| it.by) });
                 (cpu.tasklet, cpu.polled_ns) = (None, now);
             }
-            Body::SoftirqExit(softirq) => {
+            Body::SoftirqExit(softirq) if leads_to_completions(softirq.vec) => {
                 if let Some(open) = cpu.softirq.take().filter(|open| open.vec == softirq.vec && open.vec == NET_RX) {
                     self.net_rx_run.record(open.begin_ns, now);
                 }
                 cpu.tasklet = None;
             }
-            Body::TaskletEntry(_) => cpu.tasklet = Some((now, thread)),
+            // On kernels without the tasklet tracepoint the driver's function tells.
+            Body::TaskletEntry(_) | Body::DriverBottomHalf(_) => cpu.tasklet = Some((now, thread)),
             Body::NapiPoll(poll) => {
                 if cpu.softirq.is_some_and(|open| open.vec == NET_RX) {
                     self.napi_poll.record(cpu.polled_ns, now);
@@ -149,8 +157,6 @@ impl Cpus {
 mod tests {
     use super::*;
     use ebpf_probes::{Header, Irq, Napi, Softirq as Vec_, Tasklet, Work};
-
-    const TASKLET: u32 = 6;
 
     fn at(ts_ns: u64, pid: u32, body: Body) -> Event {
         Event { header: Header { ts_ns, pid, ..Header::default() }, body }

@@ -211,8 +211,13 @@ impl CqTrace {
         }
     }
 
-    /// Whether the driver shows CQEs and arming: only soft-RoCE does.
-    pub fn is_soft_roce(&self) -> bool {
+    /// Whether the driver shows CQEs or arming, as the software drivers do.
+    pub fn shows_cqes(&self) -> bool {
         self.cqes > 0 || self.arms > 0
+    }
+
+    /// Whether the kernel can tell how many CQEs were not polled: known of CQs that soft-RoCE armed.
+    pub fn tells_unread(&self) -> bool {
+        self.arms > 0
     }
 }

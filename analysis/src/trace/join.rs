@@ -70,11 +70,6 @@ impl Join {
         self.by_address.get(&address).and_then(|index| self.cqs.get(*index))
     }
 
-    /// Events that lie in a channel.
-    pub fn unread_events(&self, channel: u64) -> usize {
-        self.queues.len(channel)
-    }
-
     /// Takes the next record; records come in the order of their time.
     pub fn event(&mut self, event: &Event) {
         let (cpu, now, thread) = (event.header.cpu, event.header.ts_ns, event.header.pid);
@@ -116,7 +111,7 @@ impl Join {
                     cq.last_cqe_ns = Some(now);
                 }
             }
-            Body::TaskletEntry(_) | Body::WorkStart(_) | Body::SoftirqExit(_) => {
+            Body::TaskletEntry(_) | Body::DriverBottomHalf(_) | Body::WorkStart(_) | Body::SoftirqExit(_) => {
                 self.open.remove(&cpu);
                 self.cpus.event(event);
             }

@@ -189,7 +189,7 @@ fn cqes_and_arming_are_counted_on_soft_roce() {
     let arm = |ts_ns, unread| at(0, ts_ns, PID, Body::CqArm(CqArm { cq: CQ, flags: 2, unread }));
     let cq = traced(&[handler(1, 10), arm(15, 0), arm(16, 2), handler(1, 17), post(18), post(19)]);
     assert_eq!((cq.cqes, cq.cqes_since_event, cq.arms, cq.arms_over_unread, cq.is_armed), (2, 2, 2, 1, false));
-    assert!(cq.is_soft_roce());
+    assert!(cq.shows_cqes());
 }
 
 #[test]

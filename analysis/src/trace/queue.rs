@@ -55,11 +55,6 @@ impl Queues {
         (before - queue.len()) as u64
     }
 
-    /// Events in the channel.
-    pub fn len(&self, channel: u64) -> usize {
-        self.channels.get(&channel).map_or(0, VecDeque::len)
-    }
-
     /// Every event that is still in a channel.
     pub fn left(&self) -> impl Iterator<Item = &Pending> {
         self.channels.values().flatten()

@@ -72,10 +72,10 @@ fn cq_report(cq: &CqTrace, facts: &TraceFacts, comm: Option<&str>) -> CqReport {
         waiters: cq.waiters.iter().copied().collect(),
         readers: cq.readers.iter().copied().collect(),
         stages: Stage::ALL.into_iter().filter_map(stage).collect(),
-        cqes: cq.is_soft_roce().then_some(cq.cqes),
+        cqes: cq.shows_cqes().then_some(cq.cqes),
         error_cqes: cq.error_cqes,
         cqes_since_event: cq.cqes_since_event,
-        arms: cq.is_soft_roce().then_some(cq.arms),
+        arms: cq.shows_cqes().then_some(cq.arms),
         arms_over_unread: cq.arms_over_unread,
         unread_cqes: facts.unread.iter().find(|it| it.cq == cq.cq && cq.cq != 0).map(|it| it.cqes),
         note: (cq.events == 0).then(|| without_events(cq).to_owned()),
@@ -175,7 +175,7 @@ fn warnings(manifest: &Manifest, facts: &TraceFacts, lost: u64, loss_share: f64,
         Outcome::Failed(why) => warnings.push(format!("the trace failed: {why}")),
         _ => {}
     }
-    for row in manifest.plan.iter().filter(|row| row.symbol.is_none() && !row.reason.contains("not loaded")) {
+    for row in manifest.plan.iter().filter(|row| row.symbol.is_none() && !row.reason.contains(" loaded")) {
         warnings.push(format!("the probe {} is absent: {}", row.hook, row.reason));
     }
     if lost > 0 {

@@ -31,15 +31,16 @@ pub(super) fn find(judge: &Judge<'_>, grown: &Grown, outcome: &Outcome, evidence
     let flags = outcome.joined.flags;
     match grown.name {
         "run queue" | "activation and run queue" | "activation" | "idle exit" => waited(judge, grown, outcome, evidence),
-        "notify delay" | "bottom-half wait" | "bottom half" | "hard irq" => {
+        "notify delay" | "bottom-half wait" | "bottom half" | "hard irq" | "irq thread" => {
             late_softirq(judge, grown, evidence.bottom_half.as_ref(), flags.has(Flag::BhDeferred))
         }
+        "irq thread wake-up" | "softirq thread wake-up" => thread(judge, grown, evidence),
         "rx interrupt" | "rx softirq" => late_softirq(judge, grown, evidence.receive.as_ref(), flags.has(Flag::BhDeferred)),
         "requester workqueue" => worker(judge, grown, evidence.sender),
         "task workqueue" => worker(judge, grown, evidence.receiver),
         "wire + peer" if flags.has(Flag::Loopback) && own => seen_nothing(judge),
         "wire + peer" => plain("peer", "the peer or the network", "the time passed on the wire or at the peer"),
-        "device + network" => {
+        "device + network" | "post, device + network" => {
             plain("peer", "the device, the network or the peer", "the time passed in the device, on the wire or at the peer")
         }
         "retransmission" => plain("retransmission", "a lost packet", "a packet was sent again after a timeout or a lost answer"),
@@ -162,6 +163,22 @@ fn late_softirq(judge: &Judge<'_>, grown: &Grown, half: Option<&Half>, deferred:
         said.push(format!("nothing that is recorded ran on CPU {} before it", half.cpu));
     }
     (culprit, said.join("; "))
+}
+
+fn thread(judge: &Judge<'_>, grown: &Grown, evidence: &Evidence) -> (Culprit, String) {
+    let longest = grown.parts.iter().max_by_key(|(from, to, _)| to.saturating_sub(*from)).map(|(_, _, to)| *to);
+    let Some((_, it)) = evidence.threads.iter().find(|(point, _)| Some(*point) == longest) else {
+        return plain("bottom_half", "a thread of the interrupt path", "the thread that handles it waited for a CPU");
+    };
+    let thread = judge.names.thread(it.pid);
+    let behind = match it.behind {
+        0 => format!("CPU {} was idle", it.cpu),
+        pid => format!("on CPU {} behind {}", it.cpu, judge.names.thread(pid)),
+    };
+    let name = if it.behind == 0 { thread.clone() } else { judge.names.comm(it.behind).unwrap_or_else(|| judge.names.thread(it.behind)) };
+    let pid = if it.behind == 0 { it.pid } else { it.behind };
+    let culprit = Culprit { kind: "bottom_half".into(), name, pid: Some(pid), taken_ns: Some(grown.duration_ns) };
+    (culprit, format!("{thread} handles it and waited {behind}"))
 }
 
 fn worker(judge: &Judge<'_>, grown: &Grown, worker: Option<Worker>) -> (Culprit, String) {

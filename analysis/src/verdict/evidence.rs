@@ -19,6 +19,17 @@ pub struct Half {
     pub before: Vec<(What, u32)>,
 }
 
+/// The switch to a thread of the path that is not the measured one: an interrupt's thread, or one that runs softirqs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathThread {
+    /// The thread.
+    pub pid: u32,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Who left the CPU for it; 0 is the idle task.
+    pub behind: u32,
+}
+
 /// A work item of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker {
@@ -27,6 +38,10 @@ pub struct Worker {
     /// On this CPU.
     pub cpu: u32,
 }
+
+/// Milestones at which a thread of the path gets its CPU.
+const THREADS: [Point; 5] =
+    [Point::IrqThread, Point::NetSoftirqThread, Point::RespSoftirqThread, Point::CompIrqThread, Point::SoftirqThread];
 
 /// The evidence on one sample.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +58,8 @@ pub struct Evidence {
     pub sender: Option<Worker>,
     /// The worker that handled the answer.
     pub receiver: Option<Worker>,
+    /// Threads of the path, with the milestone at which they got their CPU.
+    pub threads: Vec<(Point, PathThread)>,
     /// Destinations of the thread's migrations while the sample ran.
     pub moved_to: Vec<u32>,
 }
@@ -66,6 +83,11 @@ impl Evidence {
             let header = window.events[at].header;
             Some(Worker { pid: header.pid, cpu: header.cpu })
         };
+        let threads = THREADS.iter().filter_map(|point| {
+            let at = find(*point, |body| matches!(body, Body::SchedSwitch(_)))?;
+            let Body::SchedSwitch(switch) = window.events[at].body else { return None };
+            Some((*point, PathThread { pid: switch.next_pid, cpu: window.events[at].header.cpu, behind: switch.prev_pid }))
+        });
         let moved_to = window.events.iter().filter(|event| event.header.ts_ns <= sample.done_ns).filter_map(|event| match event.body {
             Body::SchedMigrate(wake) if wake.target_pid == tid => Some(wake.target_cpu),
             _ => None,
@@ -83,6 +105,7 @@ impl Evidence {
             receive: half(receive, irq),
             sender: worker(Point::ReqWork),
             receiver: worker(Point::RespWork),
+            threads: threads.collect(),
             moved_to: moved_to.collect(),
         }
     }

@@ -175,9 +175,14 @@ fn advice(stage: &str, kind: &str, flags: Flags) -> &'static str {
         "run queue" | "activation and run queue" => "give the thread a CPU of its own (--cpu) or a real-time priority",
         "idle exit" | "activation" => "hold /dev/cpu_dma_latency at 0, or place the waiter on the CPU that handles the completion",
         "requester workqueue" | "task workqueue" => "leave a CPU free for the kernel workers of rxe",
-        "wire + peer" | "device + network" => "look at the other side: its own capture shows where the answer stayed",
+        "wire + peer" | "device + network" | "post, device + network" => {
+            "look at the other side: its own capture shows where the answer stayed"
+        }
         "notify delay" | "bottom-half wait" | "bottom half" | "rx softirq" | "rx interrupt" | "hard irq" => {
             "see which softirqs and interrupts share that CPU (/proc/interrupts, /proc/softirqs)"
+        }
+        "irq thread wake-up" | "softirq thread wake-up" | "irq thread" => {
+            "give the thread that handles it a higher real-time priority or a CPU of its own"
         }
         "retransmission" => "read the port's retransmission counters and look for drops on the way",
         "detect"

@@ -195,14 +195,20 @@ pub fn softirq_raise(ctx: RawTracePointContext) -> i32 {
 }
 
 /// Never attached: run by the reader with a soft-RoCE CQ, its restrack id and its owner; returns its unread CQEs plus one, 0 where it
-/// is no longer that CQ.
-#[raw_tracepoint(tracepoint = "sys_enter")]
-pub fn cq_look(ctx: RawTracePointContext) -> i32 {
+/// is no longer that CQ. Written out because the attribute macro returns 0 whatever the function returns.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "raw_tp/sys_enter")]
+pub fn cq_look(ctx: *mut core::ffi::c_void) -> u32 {
+    look(&RawTracePointContext::new(ctx))
+}
+
+#[inline(always)]
+fn look(ctx: &RawTracePointContext) -> u32 {
     let _ = Hit::of(Program::CqLook);
     let (cq, restrack_id, owner) = (ctx.arg::<u64>(0), ctx.arg::<u32>(1), ctx.arg::<u32>(2));
     let is_same = known(&OFF_CQ_RES_ID).and_then(|offset| read::<u32>(cq, offset)) == Some(restrack_id) && owner_of(cq) == Some(owner);
     if !is_same {
         return 0;
     }
-    unread_of(cq).map_or(0, |unread| unread as i32 + 1)
+    unread_of(cq).map_or(0, |unread| unread + 1)
 }

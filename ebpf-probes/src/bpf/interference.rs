@@ -3,12 +3,40 @@
 //! Each of these programs runs on real interference only, and records it only where `current` is tracked: a thread that spins
 //! undisturbed causes no run at all.
 
-use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::macros::{map, raw_tracepoint};
+use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::RawTracePointContext;
 use ebpf_probes::{Kind, PageFault, Program, Timer};
 
 use super::hit::Hit;
 use super::tracked;
+
+/// A tracked thread was preempted on this CPU: so many more switches between others are recorded, so that it is known who ran
+/// meanwhile, and for how long. The limit ends it where the thread went on elsewhere.
+#[map]
+static FOLLOWED: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
+const FOLLOWED_MAX: u32 = 64;
+
+/// Begins or ends following the switches of this CPU.
+#[inline(always)]
+pub fn follow(is_waiting: bool) {
+    if let Some(left) = FOLLOWED.get_ptr_mut(0) {
+        // SAFETY: the entry belongs to this CPU, and a switch is not interrupted by another one.
+        unsafe { *left = if is_waiting { FOLLOWED_MAX } else { 0 } }
+    }
+}
+
+/// Whether a switch between others is recorded.
+#[inline(always)]
+pub fn is_followed() -> bool {
+    let Some(left) = FOLLOWED.get_ptr_mut(0) else { return false };
+    // SAFETY: as above.
+    unsafe {
+        let is_followed = *left > 0;
+        *left = if is_followed { *left - 1 } else { 0 };
+        is_followed
+    }
+}
 
 /// `page_fault_user(unsigned long address, struct pt_regs *regs, unsigned long error_code)`: a fault in user mode.
 #[raw_tracepoint(tracepoint = "page_fault_user")]

@@ -10,7 +10,7 @@ use ebpf_probes::{Kind, Program, Switch, Wake};
 
 use super::globals::{OFF_TASK_PID, OFF_TASK_STATE, SWITCH_TELLS_STATE, known};
 use super::hit::{Hit, now_ns};
-use super::{field, raw_argument, tracked};
+use super::{field, interference, raw_argument, tracked};
 
 /// `sched_waking(struct task_struct *p)`, on the waker's CPU.
 #[raw_tracepoint(tracepoint = "sched_waking")]
@@ -49,11 +49,17 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
     // `current` is `prev`, but its argument is cheaper where a field is one load.
     let (prev, next) = (raw_argument(&ctx, 1), raw_argument(&ctx, 2));
     let (Some(prev_pid), Some(next_pid)) = (pid_of(prev), pid_of(next)) else { return 0 };
-    if !tracked::task(next_pid, next) && !tracked::task(prev_pid, prev) {
+    let (to_tracked, from_tracked) = (tracked::task(next_pid, next), tracked::task(prev_pid, prev));
+    if !to_tracked && !from_tracked && !interference::is_followed() {
         return 0;
     }
     let ts_ns = now_ns();
     let preempted = u32::from(raw_argument(&ctx, 0) & 0xff != 0 || still_wants_to_run(&ctx));
+    if from_tracked && preempted != 0 {
+        interference::follow(true);
+    } else if to_tracked {
+        interference::follow(false);
+    }
     let mut prev_comm = [0_u64; 2];
     // SAFETY: the helper writes at most the given size, zero padded.
     unsafe { bpf_get_current_comm(prev_comm.as_mut_ptr().cast(), size_of_val(&prev_comm) as u32) };

@@ -37,7 +37,7 @@ struct Means {
     lost: u64,
 }
 
-fn of_state<'a>(case: &'a Case, state: State) -> Vec<&'a Round> {
+fn of_state(case: &Case, state: State) -> Vec<&Round> {
     case.rounds.iter().filter(|round| round.state == state.name() && !round.latencies_ns.is_empty()).collect()
 }
 

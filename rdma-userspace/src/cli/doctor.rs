@@ -19,7 +19,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    plan: doctor_probes::Args,
+    plan: doctor_probes::PlanArgs,
 }
 
 /// Looks, and prints.

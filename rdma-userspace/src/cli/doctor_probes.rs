@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// Flags of `rdmascope doctor --probes`.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Probe plan")]
-pub struct Args {
+pub struct PlanArgs {
     /// Print which hooks the kernel offers instead of the page: all levels, driver by driver.
     #[arg(long)]
     pub probes: bool,
@@ -47,7 +47,7 @@ fn module_btf(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Prints the plan.
-pub fn main(args: &Args, json: bool) -> anyhow::Result<ExitCode> {
+pub fn main(args: &PlanArgs, json: bool) -> anyhow::Result<ExitCode> {
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     let sources = match (&args.kallsyms, &args.root) {
         (Some(kallsyms), _) => Sources::files(kallsyms.clone(), args.btf.clone(), args.module_btf.clone(), args.modules.clone()),

@@ -202,7 +202,9 @@ impl Facts {
             return Presence::Present;
         }
         let Some(btf) = &self.vmlinux else {
-            return if self.tracefs_events.is_empty() { Presence::Unknown } else { Presence::Absent };
+            // A kernel that shows one iterator of a tracepoint shows all (since 5.10).
+            let is_told = !self.tracefs_events.is_empty() || self.symbols.has("__traceiter_sched_switch");
+            return if is_told { Presence::Absent } else { Presence::Unknown };
         };
         if btf.has_typedef(&format!("btf_trace_{name}")) { Presence::Present } else { Presence::Absent }
     }

@@ -195,9 +195,14 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "probes at level {} on {}", self.level, self.release)?;
-        for hook in &self.hooks {
+        let is_there = |name: &str| self.drivers.iter().any(|driver| driver.name == name);
+        for hook in self.hooks.iter().filter(|hook| is_there(hook.driver)) {
             let symbol = hook.symbol.as_deref().unwrap_or("absent");
             writeln!(f, "  {:<36} {:<9} {:<36} {}", hook.hook, hook.kind.name(), symbol, hook.reason)?;
+        }
+        let others: Vec<&str> = DRIVERS.iter().map(|driver| driver.name).filter(|name| !is_there(name)).collect();
+        if !others.is_empty() && self.level > Level::None {
+            writeln!(f, "  drivers that are not loaded: {}", others.join(", "))?;
         }
         Ok(())
     }

@@ -2,7 +2,8 @@
 //!
 //! Only threads that exist are found, so a kernel that handles interrupts in the interrupt itself gets no interrupt stages of threads.
 //! Each is there for a reason, and costs a few records whenever it gets or leaves its CPU:
-//! - `irq/N-…` (PREEMPT_RT, `threadirqs`, drivers that ask for it): every completion passes it, so only those of the interrupts in the path;
+//! - `irq/N-…` (PREEMPT_RT, `threadirqs`, drivers that ask for it): every completion passes it, so only those of the interrupts in the path, and none that tells of sent
+//!   packets only;
 //! - `ktimers/N`, `backlog_napi/N` (PREEMPT_RT): they may run the receive softirq that such a thread raised;
 //! - `napi/DEVICE-N`: threaded NAPI of the network device below;
 //! - `ksoftirqd/N`: on a kernel without threaded interrupts it runs only when a softirq was put off, and then its wake-up is what the
@@ -33,7 +34,7 @@ pub fn in_path_at(root: &Root, device: &RdmaDevice, pinned: &[Option<u32>]) -> V
     if let Some(netdev) = netdev {
         rows.extend(irq::of_device(root, &format!("/sys/class/net/{netdev}/device")));
     }
-    let irqs: BTreeSet<u32> = rows.iter().map(|row| row.irq).collect();
+    let irqs: BTreeSet<u32> = rows.iter().filter(|row| !only_transmits(&row.name)).map(|row| row.irq).collect();
     let mut near: BTreeSet<u32> = irqs
         .iter()
         .filter_map(|irq| {
@@ -46,6 +47,13 @@ pub fn in_path_at(root: &Root, device: &RdmaDevice, pinned: &[Option<u32>]) -> V
     let everywhere = irqs.is_empty() && pinned.iter().any(Option::is_none);
     near.extend(pinned.iter().flatten());
     find(root, |name| is_in_path(name, &irqs, (!everywhere).then_some(&near), netdev))
+}
+
+/// An interrupt that tells of sent packets only, by the name that its driver gave it (`virtio1-output.0`, `eth0-tx-0`): no completion comes
+/// with it, and where interrupts run in threads its own would cost as many records as that of the received packets.
+fn only_transmits(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    (name.contains("output") || name.contains("tx")) && !name.contains("rx")
 }
 
 /// `cpus`: `None` means every CPU.
@@ -101,10 +109,12 @@ mod tests {
 
     fn machine() -> Tree {
         let tree = rxe_machine()
-            .file("proc/interrupts", "      CPU0 CPU1\n 28:  5  0  PCI-MSI 1-edge  virtio1-input.0\n 40:  1  0  PCI-MSI 2-edge  nvme0q1\n")
+            .file("proc/interrupts", "      CPU0 CPU1\n 28:  5  0  PCI-MSI 1-edge  virtio1-input.0\n 29:  5  0  PCI-MSI 2-edge  virtio1-output.0\n 40:  1  0  PCI-MSI 3-edge  nvme0q1\n")
             .file("sys/devices/pci/msi_irqs/28", "msix\n")
+            .file("sys/devices/pci/msi_irqs/29", "msix\n")
             .link("sys/class/net/eth0/device", "../../../devices/pci")
-            .file("proc/irq/28/effective_affinity_list", "1\n");
+            .file("proc/irq/28/effective_affinity_list", "1\n")
+            .file("proc/irq/29/effective_affinity_list", "2\n");
         let tree = thread(tree, 15, "ksoftirqd/0", KTHREAD);
         let tree = thread(tree, 22, "ksoftirqd/1", KTHREAD);
         thread(tree, 23, "ksoftirqd/2", KTHREAD)
@@ -128,6 +138,7 @@ mod tests {
     fn threads_of_other_interrupts_and_programs_with_such_names_are_left_out() {
         let tree = thread(machine(), 180, "irq/28-virtio1-input.0", KTHREAD);
         let tree = thread(tree, 181, "irq/40-nvme0q1", KTHREAD);
+        let tree = thread(tree, 182, "irq/29-virtio1-output.0", KTHREAD);
         let tree = thread(tree, 900, "irq/28-me", 0x40_0000);
         let tree = thread(tree, 30, "ktimers/1", KTHREAD);
         let tree = thread(tree, 31, "ktimers/0", KTHREAD);
@@ -135,6 +146,15 @@ mod tests {
         let tree = thread(tree, 190, "napi/eth0-8193", KTHREAD);
         let tree = thread(tree, 191, "napi/eth01-8194", KTHREAD);
         assert_eq!(found(&tree, NOT_PINNED), ["ksoftirqd/1", "ktimers/1", "backlog_napi/1", "irq/28-virtio1-input.0", "napi/eth0-8193"]);
+    }
+
+    #[test]
+    fn interrupts_of_sent_packets_are_known_by_their_names() {
+        for (name, only) in
+            [("virtio1-output.0", true), ("eth0-tx-3", true), ("virtio1-input.0", false), ("eth0-TxRx-3", false), ("mlx5_comp0", false)]
+        {
+            assert_eq!(only_transmits(name), only, "{name}");
+        }
     }
 
     #[test]

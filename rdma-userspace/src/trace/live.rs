@@ -137,7 +137,7 @@ fn row(text: &mut String, cq: &CqTrace, processes: &[TracedProcess], unread: &[U
     let id = cq.restrack_id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let comm = processes.iter().find(|process| process.tgid == cq.tgid).map_or("?", |process| process.comm.as_str());
     let unread = unread.iter().find(|it| it.cq == cq.cq).map_or_else(|| "?".to_owned(), |it| it.cqes.to_string());
-    let cqes = if cq.is_soft_roce() { format!("{:.0}", it.cqes as f64 / seconds) } else { "?".to_owned() };
+    let cqes = if cq.shows_cqes() { format!("{:.0}", it.cqes as f64 / seconds) } else { "?".to_owned() };
     let _ = writeln!(
         text,
         "{id:>8} {comm:<16} {:>9.0} {cqes:>9} {unread:>6}  {:<26} {:<26} {:<26}",
@@ -153,4 +153,41 @@ fn times(times: &Times) -> String {
     let Some(max_ns) = times.max_ns() else { return "-".to_owned() };
     let shown = |q| times.quantile(q).map_or_else(|| "-".to_owned(), |value| ns(value as f64));
     format!("{}/{}/{}", shown(0.5), shown(0.99), ns(max_ns as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(is_terminal: bool) -> String {
+        let options = Options { interval: Duration::from_secs(1), is_terminal, ..Options::default() };
+        let mut live = Live::new(&options, &[]);
+        assert!(!live.is_due());
+        let mut join = Join::default();
+        join.know(&analysis::capture::manifest::KnownCq { tgid: 5, restrack_id: 9, depth: None, device: "rxe0".into() });
+        let processes = [TracedProcess { tgid: 5, comm: "program".into(), ..TracedProcess::default() }];
+        let mut out = Vec::new();
+        for _ in 0..2 {
+            live.draw(&join, &processes, &[], 0, &mut out).expect("draws");
+        }
+        live.end(&mut out).expect("ends");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn a_terminal_is_drawn_over_and_anything_else_gets_lines() {
+        let lines = drawn(false);
+        assert!(!lines.contains('\x1b') && lines.matches("program").count() == 2 && lines.matches("events/s").count() == 2, "{lines}");
+        let screen = drawn(true);
+        let up = screen.matches("A\r\x1b[J").count();
+        assert!(screen.starts_with("\r\x1b[J") && up == 2 && screen.ends_with("A\r\x1b[J"), "{screen:?}");
+    }
+
+    #[test]
+    fn calls_and_no_interval_have_no_view() {
+        let second = Duration::from_secs(1);
+        for options in [Options { calls: true, interval: second, ..Options::default() }, Options::default()] {
+            assert!(Live::new(&options, &[]).every.is_zero());
+        }
+    }
 }

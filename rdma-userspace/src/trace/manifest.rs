@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use analysis::capture::manifest::{
-    ClockCheck, Device, InterruptRow, LossRow, Manifest, Metric, Outcome, PlanRow, Run, SCHEMA_VERSION, TraceFacts,
+    ClockCheck, Device, InterruptRow, LossRow, Manifest, Metric, Outcome, PlanRow, Run, SCHEMA_VERSION, ServerSide, Side, TraceFacts,
 };
 
 use crate::kernel::interrupts;
@@ -18,6 +18,8 @@ pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
+        side: Side::Client,
+        server_side: ServerSide::Unknown,
         host: crate::system::host::host(),
         device: Device { name: device.to_owned(), ..Device::default() },
         run: Run {
@@ -35,8 +37,6 @@ pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
             level: "trace".to_owned(),
             same_kernel: true,
         },
-        side: Default::default(),
-        server_side: Default::default(),
         placement: Default::default(),
         kernel_threads: Vec::new(),
         rounds: Vec::new(),

@@ -40,6 +40,7 @@ const KINDS: &[Kind] = &[
     Kind::SoftirqEntry,
     Kind::SoftirqExit,
     Kind::TaskletEntry,
+    Kind::DriverBottomHalf,
     Kind::NapiPoll,
     Kind::WorkQueue,
     Kind::WorkStart,

@@ -65,6 +65,7 @@ pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut
     let mut records = Records::default();
     let mut looked = Instant::now();
     let mut all_ended = false;
+    let mut why_not = None;
     while !all_ended && !stop.load(Ordering::Relaxed) && options.duration.is_none_or(|duration| begin.elapsed() < duration) {
         std::thread::sleep(DRAIN_EVERY);
         all_ended = followed.look();
@@ -82,13 +83,13 @@ pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut
         });
         calls.print(out)?;
         if live.is_due() {
-            let unread = look_into(&mut probes, &join);
+            let unread = look_into(&mut probes, &join, &mut why_not);
             live.draw(&join, &followed.processes, &unread, probes.losses()?.lost(), out)?;
             join.clear_interval();
         }
     }
     // Looked at before the probes go, which takes a moment.
-    let unread = look_into(&mut probes, &join);
+    let unread = look_into(&mut probes, &join, &mut why_not);
     let end_ns = monotonic_ns();
     probes.detach();
     records.collect(&mut probes, &mut recorder);
@@ -111,6 +112,7 @@ pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut
     };
     told.trace = Some(facts);
     manifest::counted(&mut told, &probes, &attached)?;
+    told.notes.extend(why_not);
     told.outcome = Outcome::Complete;
     end(recorder, join, told, out)
 }
@@ -123,14 +125,17 @@ fn end(recorder: Recorder, join: Join, told: Manifest, out: &mut impl Write) -> 
     Ok(report(join, told, folder.map(|folder| folder.display().to_string()).unwrap_or_default()))
 }
 
-/// CQEs that lie unread now, of the CQs that tell.
-fn look_into(probes: &mut Probes, join: &Join) -> Vec<UnreadCqes> {
-    let live = join.cqs().iter().filter(|cq| cq.destroyed_ns.is_none() && cq.cq != 0 && cq.is_soft_roce());
-    let look = |cq: &analysis::trace::CqTrace| {
-        let cqes = probes.unread_cqes(cq.cq, cq.restrack_id?, cq.tgid).ok()??;
-        Some(UnreadCqes { cq: cq.cq, cqes })
-    };
-    live.filter_map(look).collect()
+/// CQEs that lie unread now, of the CQs that tell; where the look itself fails, why.
+fn look_into(probes: &mut Probes, join: &Join, why_not: &mut Option<String>) -> Vec<UnreadCqes> {
+    let live = join.cqs().iter().filter(|cq| cq.destroyed_ns.is_none() && cq.cq != 0 && cq.tells_unread());
+    let mut unread = Vec::new();
+    for (cq, restrack_id) in live.filter_map(|cq| Some((cq, cq.restrack_id?))) {
+        match probes.unread_cqes(cq.cq, restrack_id, cq.tgid) {
+            Ok(cqes) => unread.extend(cqes.map(|cqes| UnreadCqes { cq: cq.cq, cqes })),
+            Err(error) => drop(why_not.get_or_insert_with(|| format!("unread CQEs are not known: {error}"))),
+        }
+    }
+    unread
 }
 
 /// Records that wait for their turn.
