@@ -108,10 +108,10 @@ fn offsets_are_the_ones_of_the_table() {
         let offset = plan.offsets.get(global).expect("a wanted offset");
         println!("{global:<20} {:>5} {:?}", offset.bytes, offset.source);
         assert_eq!(offset.known(), Some(bytes), "{global}: {offset:?}");
-        let is_of_module = !global.contains("TASK") && !global.contains("FILE") && !global.contains("WORK");
-        if is_of_module {
-            let is_from_btf = offset.source == Source::Btf;
-            assert_eq!(is_from_btf, has_module_btf, "{global}: {offset:?}");
+        // Without module BTF some are in the kernel's own (5.10 describes `ib_cq`), and the rest comes from the table.
+        assert!(!has_module_btf || offset.source == Source::Btf, "{global}: {offset:?}");
+        if !has_module_btf && global == "OFF_MLX5_IRQN" {
+            assert_eq!(offset.source, Source::Table);
         }
     }
 }

@@ -275,11 +275,13 @@ mod tests {
         );
         write("proc/modules", "rdma_rxe 1 0 - Live 0x0\nib_uverbs 1 0 - Live 0x0\n");
         write("proc/sys/kernel/random/boot_id", "b0\n");
+        write("proc/cmdline", "quiet threadirqs nothreadirqs=1\n");
         write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
         std::fs::create_dir_all(root.path().join("sys/kernel/tracing/events/irq/tasklet_entry")).expect("tracefs");
         let facts = Facts::read(root.path(), |name| name == "rxe_cq_post" || name == "sched_waking", &["rdma_rxe"]).expect("facts");
         assert_eq!((facts.boot_id.as_str(), facts.lockdown.as_deref()), ("b0", Some("integrity")));
         assert!(facts.modules.contains("rdma_rxe") && facts.symbols.has("rxe_cq_post") && !facts.symbols.has("other"));
+        assert!(facts.threadirqs);
         assert_eq!(facts.tracepoint("sched_waking"), Presence::Present);
         assert_eq!(facts.tracepoint("tasklet_entry"), Presence::Present);
         assert_eq!(facts.tracepoint("napi_poll"), Presence::Absent);
