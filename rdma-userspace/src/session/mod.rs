@@ -94,7 +94,8 @@ pub enum SessionError {
     },
 }
 
-/// Runs a session to its end.
+/// Runs a session to its end. The calling thread, and every thread that it starts later, has given up the rights that probes need: only the
+/// thread of the probes keeps them, and it ends with the session.
 ///
 /// # Errors
 /// What ended it early; the captures are valid all the same.
