@@ -13,7 +13,7 @@ use crate::trace;
 use crate::units::{count, loss, percent};
 use crate::verdict::Judge;
 use crate::words::printable;
-use crate::{compare as poll_event, silent, two_sides};
+use crate::{bypass, compare as poll_event, silent, two_sides};
 use ebpf_probes::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -109,6 +109,7 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
         path,
         post: Spread::of(&mut seen.post),
         server_residency: server_residency(&manifest),
+        bypass: bypass::of(&manifest),
         cpu: cpu_cost(&manifest, !seen.untraced.is_empty()),
         manifest,
         untraced,

@@ -18,45 +18,28 @@ pub const COVERED_SHARE: f64 = 0.9;
 const STEPS: u64 = 300;
 
 /// Durations of one stage.
-pub(crate) struct Stat {
+struct Stat {
     histogram: Histogram<u64>,
-    /// Sum; negative values are in it only where they were added as such.
-    pub(crate) sum_ns: i128,
-    pub(crate) max_ns: u64,
-    pub(crate) negative: u64,
+    sum_ns: i128,
+    max_ns: u64,
+    negative: u64,
 }
 
 impl Stat {
-    pub(crate) fn new() -> Stat {
+    fn new() -> Stat {
         // Three digits, growing with the values: memory does not depend on the number of samples.
         let histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are a valid precision"));
         Stat { histogram, sum_ns: 0, max_ns: 0, negative: 0 }
     }
 
-    pub(crate) fn add(&mut self, duration_ns: u64) {
+    fn add(&mut self, duration_ns: u64) {
         // The histogram grows as needed; 2^62 ns (146 years) is what it can hold at most.
         let _ = self.histogram.record(duration_ns.min(1 << 62));
         self.sum_ns += i128::from(duration_ns);
         self.max_ns = self.max_ns.max(duration_ns);
     }
 
-    /// Adds a value that may be negative: such a one is counted and kept in the sum, and in no quantile.
-    pub(crate) fn add_raw(&mut self, value_ns: i64) {
-        match u64::try_from(value_ns) {
-            Ok(value) => self.add(value),
-            Err(_) => {
-                self.negative += 1;
-                self.sum_ns += i128::from(value_ns);
-            }
-        }
-    }
-
-    /// Values in the quantiles.
-    pub(crate) fn len(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    pub(crate) fn quantile(&self, q: f64) -> Option<u64> {
+    fn quantile(&self, q: f64) -> Option<u64> {
         let n = self.histogram.len();
         (n > 0 && is_shown(n, q)).then(|| self.histogram.value_at_quantile(q).min(self.max_ns))
     }

@@ -394,6 +394,7 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         missed_probes: None,
         clock_check: Some(ClockCheck { before_ns: 10, kernel_ns: 11, after_ns: 12 }),
         poll_costs: None,
+        syscalls: None,
         trace: None,
         notes: Vec::new(),
         outcome: Outcome::Complete,

@@ -6,6 +6,7 @@
 pub mod analyse;
 pub mod bootstrap;
 pub mod breakdown;
+pub mod bypass;
 pub mod capture;
 pub mod compare;
 pub mod correlate;

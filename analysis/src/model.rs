@@ -2,7 +2,7 @@
 //!
 //! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
 use crate::capture::costs::Spread;
-use crate::capture::manifest::{Manifest, Metric};
+use crate::capture::manifest::{Manifest, Metric, SyscallCount};
 use crate::trace::model::TraceReport;
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ pub struct RunReport {
     pub two_sides: Option<TwoSides>,
     /// Why there is no such split.
     pub two_sides_absent: Option<String>,
+    /// The proof of bypass; `None`: the capture holds nothing of it.
+    pub bypass: Option<Bypass>,
     /// What the probes cost.
     pub observer: Option<ObserverCost>,
     /// Share of the samples that slept (event mode), 0 to 1, over traced samples.
@@ -133,6 +135,50 @@ pub struct Breakdown {
     pub interference: Interference,
 }
 
+/// What the measured rounds moved through the kernel's files and sockets. Sums over all measured rounds; `None`: not told.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bypass {
+    /// Measured rounds that were looked at, traced ones included.
+    pub rounds: u64,
+    /// Operations in them.
+    pub operations: u64,
+    /// Bytes sent on the control connection.
+    pub tcp_sent_bytes: Option<u64>,
+    /// Bytes received on it.
+    pub tcp_received_bytes: Option<u64>,
+    /// Read calls of the measured thread.
+    pub reads: Option<u64>,
+    /// Bytes that they gave.
+    pub read_bytes: Option<u64>,
+    /// Write calls of the measured thread.
+    pub writes: Option<u64>,
+    /// Bytes that they took.
+    pub written_bytes: Option<u64>,
+    /// Times that the thread slept.
+    pub voluntary_switches: u64,
+    /// The system calls of a round of its own.
+    pub calls: Option<BypassCalls>,
+    /// Why they were not counted.
+    pub calls_absent: Option<String>,
+    /// No socket I/O: `None` where not enough was told.
+    pub is_proven: Option<bool>,
+    /// In one sentence.
+    pub verdict: String,
+}
+
+/// System calls of the measured thread in a round of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct BypassCalls {
+    /// Operations of that round.
+    pub operations: u64,
+    /// Calls beyond those of a round without operations.
+    pub calls: Vec<SyscallCount>,
+    /// Calls of a round without operations.
+    pub frame: Vec<SyscallCount>,
+    /// Calls that move data through a socket.
+    pub socket_calls: u64,
+}
+
 /// A round trip split between both sides: the client's samples joined with the server's, each by differences within its own clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct TwoSides {
@@ -169,7 +215,7 @@ pub struct SidesTable {
     pub mean_rtt_ns: f64,
     /// In path order.
     pub lines: Vec<SideLine>,
-    /// Samples whose network came out negative: kept raw in the mean, left out of the quantiles.
+    /// Samples whose network came out negative: kept raw in every figure.
     pub negative_network: u64,
 }
 
@@ -186,15 +232,15 @@ pub struct SideLine {
     pub n: u64,
     /// Sum over those samples divided by all of the table, so that means add up.
     pub mean_of_all_ns: f64,
-    /// Median; `None`: withheld.
-    pub p50_ns: Option<u64>,
+    /// Median, negative values included; `None`: withheld.
+    pub p50_ns: Option<i64>,
     /// 99th percentile; `None`: withheld.
-    pub p99_ns: Option<u64>,
+    pub p99_ns: Option<i64>,
     /// Largest.
-    pub max_ns: u64,
-    /// Share of the whole, 0 to 1.
+    pub max_ns: i64,
+    /// Share of the whole; below 0 where the sum is.
     pub share: f64,
-    /// Negative values: in the mean, in no quantile.
+    /// Negative values among the `n`: kept raw in every figure.
     pub negative: u64,
 }
 

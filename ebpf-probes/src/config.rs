@@ -18,6 +18,12 @@ pub const TRACKED_QPNS_MAP: &str = "TRACKED_QPNS";
 pub const TRACKED_IRQS_MAP: &str = "TRACKED_IRQS";
 /// Array of one `u64`: what the clock check stored.
 pub const CLOCK_MAP: &str = "CLOCK";
+/// Per-CPU array of calls by system call number.
+pub const SYSCALLS_MAP: &str = "SYSCALLS";
+/// Array of one `u32`: the thread whose system calls are counted.
+pub const SYSCALL_THREAD_MAP: &str = "SYSCALL_THREAD";
+/// Places of [`SYSCALLS_MAP`]; the last one counts every number from there on.
+pub const SYSCALLS_MAX: u32 = 512;
 /// Kinds are smaller than this: size of the per-kind arrays.
 pub const KINDS_MAX: u32 = 64;
 /// Records that one run of the generator writes (`cargo xtask bench drain`).

@@ -96,6 +96,8 @@ programs! {
     NetTx = 34, "net_tx";
     /// Never attached: stores the kernel's clock for the start-up check.
     ClockProbe = 35, "clock_probe";
+    /// Raw tracepoint `sys_enter`, in a round of its own: counts the system calls of one thread, records nothing.
+    Syscalls = 36, "syscalls";
     /// Entry of `irq_int_handler` (older: `mlx5_irq_int_handler`) of `mlx5_core`.
     Mlx5Irq = 55, "mlx5_irq";
     /// Entry of `mlx5_cq_tasklet_cb` on kernels without the tasklet tracepoint.

@@ -246,6 +246,7 @@ pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunRepor
     let untraced = latency(metric, samples(seed, n, base_ns), 0);
     let traced = latency(metric, samples(seed + 1, n, base_ns * 1.06), 0);
     RunReport {
+        bypass: None,
         two_sides: None,
         two_sides_absent: Some("made up: no server".into()),
         path: format!("host=guest/run={index:03}-{op}-{mode}"),
@@ -420,6 +421,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         missed_probes: None,
         clock_check: None,
         poll_costs: Some(poll_costs(op, mode)),
+        syscalls: None,
         trace: None,
         notes: vec!["made up".into()],
         outcome: Outcome::Complete,

@@ -101,6 +101,9 @@ pub struct Manifest {
     /// What a poll costs, from rounds of their own; `None`: not measured.
     #[serde(default)]
     pub poll_costs: Option<PollCosts>,
+    /// The system calls of the measured thread; `None`: this version or this end did not look.
+    #[serde(default)]
+    pub syscalls: Option<SyscallRound>,
     /// Set where this is a trace of programs that are not ours: events only, no samples and no rounds.
     #[serde(default)]
     pub trace: Option<TraceFacts>,
@@ -277,6 +280,57 @@ pub struct Round {
     /// on the server's clock; `None`: no ping-pong, or the server did not tell.
     #[serde(default)]
     pub server_residency: Option<Spread>,
+    /// What the thread and the control connection moved meanwhile; `None`: not looked at.
+    #[serde(default)]
+    pub io: Option<RoundIo>,
+}
+
+/// What the measured thread and the control connection moved in a round, read before and after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundIo {
+    /// The thread's own counters (`/proc/self/task/TID/io`).
+    pub thread: Option<ThreadIo>,
+    /// Bytes that this side sent on the control connection and the peer acknowledged (`TCP_INFO`).
+    pub tcp_sent_bytes: Option<u64>,
+    /// Bytes that came on the control connection.
+    pub tcp_received_bytes: Option<u64>,
+}
+
+/// I/O counters of a thread. They count `read` and `write` calls of every kind of file, and no socket calls such as `sendto`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadIo {
+    /// Read calls.
+    pub reads: u64,
+    /// Bytes that they gave.
+    pub read_bytes: u64,
+    /// Write calls.
+    pub writes: u64,
+    /// Bytes that they took.
+    pub written_bytes: u64,
+}
+
+/// The system calls of the measured thread, counted in a round of their own: every one of them, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyscallRound {
+    /// Operations of the round.
+    pub operations: u64,
+    /// Calls within it.
+    pub calls: Vec<SyscallCount>,
+    /// Calls of the same thread in a round without any operation: what a round takes by itself.
+    pub frame: Vec<SyscallCount>,
+    /// Why nothing was counted; `None`: it was.
+    pub absent: Option<String>,
+}
+
+/// Calls of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyscallCount {
+    /// Number on this architecture.
+    pub number: u32,
+    /// Name.
+    pub name: String,
+    /// Calls.
+    pub calls: u64,
 }
 
 /// A kernel thread in the completion path.

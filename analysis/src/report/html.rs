@@ -3,6 +3,7 @@
 //!
 //! Order: warnings, traces of foreign programs, summary, poll against event, each operation, both sides, costs of poll and post, observer, silent hooks, losses, placement, environment, how to read it.
 
+mod bypass;
 mod charts;
 mod context;
 mod costs;
@@ -81,6 +82,7 @@ fn page(report: &Report, pictures: &mut Pictures) -> Result<String, ReportError>
     }
     sides::section(&mut out, report);
     costs::section(&mut out, report);
+    bypass::section(&mut out, report);
     context::observer(&mut out, report);
     context::silent(&mut out, report);
     context::plan(&mut out, report);
@@ -98,7 +100,7 @@ fn contents(out: &mut String, groups: &[groups::Group<'_>]) {
         let _ = writeln!(out, "<li><a href=\"#{}\">{}</a></li>", group.anchor, markup::esc(&group.name()));
     }
     out.push_str(
-        "<li><a href=\"#sides\">Both sides</a></li>\n<li><a href=\"#costs\">What a poll and a post cost</a></li>\n<li><a href=\"#observer\">Cost of the probes</a></li>\n<li><a href=\"#silent\">Silent hooks</a></li>\n<li><a href=\"#plan\">Probe plan</a></li>\n\
+        "<li><a href=\"#sides\">Both sides</a></li>\n<li><a href=\"#costs\">What a poll and a post cost</a></li>\n<li><a href=\"#bypass\">Proof of bypass</a></li>\n<li><a href=\"#observer\">Cost of the probes</a></li>\n<li><a href=\"#silent\">Silent hooks</a></li>\n<li><a href=\"#plan\">Probe plan</a></li>\n\
          <li><a href=\"#losses\">Losses</a></li>\n<li><a href=\"#placement\">Placement</a></li>\n<li><a href=\"#environment\">Environment</a></li>\n\
          <li><a href=\"#reading\">How to read it</a></li>\n</ul></nav>\n",
     );

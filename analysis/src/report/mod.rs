@@ -1,5 +1,6 @@
 //! The report: finished numbers as text, JSON and HTML. `rdmascope report` and `rdmascope-report` are both [`run`].
 pub mod arguments;
+mod bypass;
 mod costs;
 pub mod html;
 pub mod json;

@@ -1,6 +1,6 @@
 //! One run as text: the stage table with bars, and in full everything that is known of it.
 use super::text::{Style, metric, quantile, share, table, title};
-use super::{costs, overlay};
+use super::{bypass, costs, overlay};
 use crate::model::{Breakdown, RunReport};
 use crate::units::{count, ns};
 use std::fmt::Write;
@@ -104,6 +104,7 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
         None => text.push_str("  what the probes add is unknown (it takes two traced and two untraced rounds)\n"),
     }
     poll_and_post(text, run, style);
+    proof_of_bypass(text, run, style);
     let missed = run.manifest.missed_probes.map_or("unknown (this kernel does not tell)".into(), count);
     let _ =
         writeln!(text, "  records or samples lost: {}; probe hits that the kernel dropped: {missed}", crate::units::loss(run.loss_share));
@@ -115,6 +116,16 @@ pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     if let Some(breakdown) = &run.breakdown {
         interference(text, breakdown, style);
         details(text, breakdown, style);
+    }
+}
+
+fn proof_of_bypass(text: &mut String, run: &RunReport, style: Style) {
+    let lines = bypass::lines(run);
+    if !lines.is_empty() {
+        let _ = writeln!(text, "  {}", style.bold("proof of bypass"));
+    }
+    for line in lines {
+        let _ = writeln!(text, "    {line}");
     }
 }
 

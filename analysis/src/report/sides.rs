@@ -62,13 +62,18 @@ pub(super) fn words(it: &SidesTable) -> String {
     for (n, what) in [
         (it.unmatched, "without a sample of the server"),
         (it.incomplete, "incomplete, left out"),
-        (it.negative_network, "with a negative network (kept raw in the mean)"),
+        (it.negative_network, "with a negative network (kept raw)"),
     ] {
         if n > 0 {
             let _ = write!(words, "; {} {what}", count(n));
         }
     }
     words
+}
+
+/// A share that may be below 0.
+pub(super) fn signed_share(value: f64) -> String {
+    if value < 0.0 { format!("-{}", share(-value)) } else { share(value) }
 }
 
 fn part(side: &str, name: &str, value: i64) -> String {
@@ -79,13 +84,13 @@ fn part(side: &str, name: &str, value: i64) -> String {
 fn lines(text: &mut String, lines: &[SideLine], of: &str) {
     let mut rows =
         vec![["side", "part", "mean", &format!("of {of}"), "p50", "p99", "max", "seen in", "negative"].map(String::from).to_vec()];
-    let value = |it: Option<u64>| it.map_or("-".into(), |v| ns(v as f64));
+    let value = |it: Option<i64>| it.map_or("-".into(), |v| ns(v as f64));
     for line in lines {
         rows.push(vec![
             line.side.clone(),
             line.name.clone(),
             ns(line.mean_of_all_ns),
-            share(line.share),
+            signed_share(line.share),
             value(line.p50_ns),
             value(line.p99_ns),
             ns(line.max_ns as f64),

@@ -1,9 +1,9 @@
 //! The lines of the split, and their sums.
 use super::read::{Server, arrival};
-use crate::breakdown::Stat;
 use crate::correlate::chain::Chain;
 use crate::model::{SideLine, SidesTable};
 use crate::stages::{STAGES, UNATTRIBUTED};
+use crate::stats::{is_shown, rank};
 
 /// One joined sample. All in ns; what is absent is `None`. Only `rtt_ns` and differences within one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +123,21 @@ impl Pair {
     }
 }
 
+/// The values of a line; negative ones are values like any other.
+#[derive(Default)]
+struct Stat(Vec<i64>);
+
+impl Stat {
+    fn sum(&self) -> i128 {
+        self.0.iter().map(|ns| i128::from(*ns)).sum()
+    }
+
+    fn quantile(sorted: &[i64], q: f64) -> Option<i64> {
+        let n = sorted.len() as u64;
+        sorted.get(rank(n, q).checked_sub(1)? as usize).copied().filter(|_| is_shown(n, q))
+    }
+}
+
 /// Lines with their durations, in the order in which they were first met.
 #[derive(Default)]
 struct Lines(Vec<(Line, Stat)>);
@@ -130,27 +145,30 @@ struct Lines(Vec<(Line, Stat)>);
 impl Lines {
     fn add(&mut self, line: Line, ns: i64) {
         let at = self.0.iter().position(|(known, _)| known.name == line.name && known.side == line.side).unwrap_or_else(|| {
-            self.0.push((line, Stat::new()));
+            self.0.push((line, Stat::default()));
             self.0.len() - 1
         });
-        self.0[at].1.add_raw(ns);
+        self.0[at].1.0.push(ns);
     }
 
-    fn finish(&self, n: u64, total_ns: i128) -> Vec<SideLine> {
+    fn finish(self, n: u64, total_ns: i128) -> Vec<SideLine> {
         let ratio = |sum: i128, all: f64| if all == 0.0 { 0.0 } else { sum as f64 / all };
-        let one = |(line, stat): &(Line, Stat)| SideLine {
-            side: line.side.to_owned(),
-            name: line.name.to_owned(),
-            meaning: line.meaning.to_owned(),
-            n: stat.len() + stat.negative,
-            mean_of_all_ns: ratio(stat.sum_ns, n as f64),
-            p50_ns: stat.quantile(0.5),
-            p99_ns: stat.quantile(0.99),
-            max_ns: stat.max_ns,
-            share: ratio(stat.sum_ns, total_ns as f64),
-            negative: stat.negative,
+        let one = |(line, mut stat): (Line, Stat)| {
+            stat.0.sort_unstable();
+            SideLine {
+                side: line.side.to_owned(),
+                name: line.name.to_owned(),
+                meaning: line.meaning.to_owned(),
+                n: stat.0.len() as u64,
+                mean_of_all_ns: ratio(stat.sum(), n as f64),
+                p50_ns: Stat::quantile(&stat.0, 0.5),
+                p99_ns: Stat::quantile(&stat.0, 0.99),
+                max_ns: stat.0.last().copied().unwrap_or(0),
+                share: ratio(stat.sum(), total_ns as f64),
+                negative: stat.0.partition_point(|ns| *ns < 0) as u64,
+            }
         };
-        self.0.iter().map(one).collect()
+        self.0.into_iter().map(one).collect()
     }
 }
 
@@ -245,10 +263,10 @@ impl Stages {
     fn line(&mut self, line: Line, order: usize, ns: i64) {
         let at = self.lines.iter().position(|(known, _, _)| known.name == line.name).unwrap_or_else(|| {
             let at = self.lines.partition_point(|(_, other, _)| *other < order);
-            self.lines.insert(at, (line, order, Stat::new()));
+            self.lines.insert(at, (line, order, Stat::default()));
             at
         });
-        self.lines[at].2.add_raw(ns);
+        self.lines[at].2.0.push(ns);
         if order != usize::MAX {
             self.named_ns += i128::from(ns);
         }

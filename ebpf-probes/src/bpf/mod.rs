@@ -17,6 +17,7 @@ mod rxe;
 mod rxe_packet;
 mod sched;
 mod siw;
+mod syscalls;
 mod tracked;
 mod uverbs;
 mod work;

@@ -6,6 +6,7 @@ use crate::control::message::ServerFacts;
 use crate::control::server::{ServerConfig, serve};
 use crate::control::side::{Allowed, KEPT_DEFAULT_BYTES};
 use crate::control::token::Token;
+use crate::probes::Guardian;
 use crate::session::{Announcement, SessionError, allowed_cpus, open_device};
 use crate::system::Root;
 use crate::verbs::gid_table;
@@ -90,6 +91,8 @@ fn reach(address: SocketAddr) -> String {
 
 /// Serves.
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
+    // Before any other thread is there: all of them are to be without the rights that the probes need.
+    let probes = Guardian::take_over()?;
     let device = open_device(args.device.as_deref(), args.port)?;
     let token = match &args.token_file {
         Some(path) => Token::from_file(path)?,
@@ -129,6 +132,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
         token,
         limits: Limits { memory_bytes: args.max_memory.saturating_mul(1 << 20), ..Limits::default() },
         allowed: Allowed { probes: !args.no_probes, bytes: args.max_capture.saturating_mul(1 << 20) },
+        probes: Some(probes),
         once: args.once,
         client_within: args.announce.then_some(ANNOUNCED_DEADLINE),
     };

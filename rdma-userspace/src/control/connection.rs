@@ -2,7 +2,9 @@
 //! without losing bytes, and so that the peer's end is noticed at once, whatever this side is doing.
 use super::ControlError;
 use super::frame::{receive, send};
+use crate::verbs::ffi::os::tcp_bytes;
 use serde::{Serialize, de::DeserializeOwned};
+use std::os::fd::AsFd;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -43,6 +45,15 @@ impl<In: DeserializeOwned + Send + 'static> Connection<In> {
         })
         .abort_handle();
         Ok(Connection { writer, incoming, reader })
+    }
+
+    /// Bytes that the peer acknowledged and bytes that came from it, since the connection began.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn tcp_bytes(&self) -> std::io::Result<(u64, u64)> {
+        let stream: &TcpStream = self.writer.as_ref();
+        tcp_bytes(stream.as_fd())
     }
 
     /// Sends one message; gives up after `deadline` when the peer takes none.

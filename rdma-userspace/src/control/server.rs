@@ -6,6 +6,7 @@ use super::message::{Keep, Reply, Request, ServerFacts};
 use super::side::{Allowed, End, Keeper};
 use super::token::Token;
 use super::{ControlError, HELLO_DEADLINE};
+use crate::probes::Guardian;
 use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, RunnerError, Worker, WorkerConfig};
 use crate::verbs::Device;
 use analysis::capture::Sample;
@@ -39,6 +40,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// What a client may have recorded here.
     pub allowed: Allowed,
+    /// The thread that holds the probes; `None`: there are none.
+    pub probes: Option<Guardian>,
     /// End after the first client.
     pub once: bool,
     /// End when no client comes for so long: nobody is left who knows the token of a server that a program started.
@@ -100,7 +103,7 @@ async fn serve_client(
     config: &ServerConfig,
 ) -> Result<(), ControlError> {
     peer.send(&Reply::Welcome(facts.clone()), HELLO_DEADLINE).await?;
-    let keeper = Keeper::new(config.allowed);
+    let keeper = Keeper::new(config.allowed, config.probes.as_ref());
     let mut client = Client { device, limits: &config.limits, runs: BTreeMap::new(), usage: Usage::default(), round: None, keeper };
     let outcome = client.converse(&mut peer).await;
     client.close_all().await;
@@ -135,10 +138,10 @@ struct Client<'a> {
     runs: BTreeMap<u32, ServedRun>,
     usage: Usage,
     round: Option<PendingRound>,
-    keeper: Keeper,
+    keeper: Keeper<'a>,
 }
 
-impl Client<'_> {
+impl<'a> Client<'a> {
     async fn converse(&mut self, peer: &mut Connection<Request>) -> Result<(), ControlError> {
         loop {
             let request = tokio::select! {
@@ -189,7 +192,7 @@ impl Client<'_> {
     }
 
     /// What is kept, which nobody looks at or changes while a round runs.
-    fn between_rounds(&mut self) -> Result<&mut Keeper, ControlError> {
+    fn between_rounds(&mut self) -> Result<&mut Keeper<'a>, ControlError> {
         match &self.round {
             None => Ok(&mut self.keeper),
             Some(round) => Err(ControlError::Request(format!("round {} of run {} was not collected yet", round.index, round.run))),

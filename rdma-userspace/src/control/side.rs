@@ -3,7 +3,7 @@
 //! Its probes are attached and detached when the client says so, between rounds. Nothing is sent while a round runs.
 use super::ControlError;
 use super::message::{Keep, Reply, Side, SideRound};
-use crate::probes::{Harvest, Level, Observer};
+use crate::probes::{Guardian, Harvest, Level, Observer, ProbeError};
 use crate::runner::{Endpoint, Mode, PeerInfo, RoundStats};
 use crate::system::{Root, device, irq, threads};
 use crate::verbs::{Device, gid_table};
@@ -119,18 +119,28 @@ impl KeptRound {
 }
 
 /// What one client's runs left on this side, and the probes.
-pub struct Keeper {
+pub struct Keeper<'a> {
     allowed: Allowed,
-    observer: Option<Observer>,
+    probes: Option<&'a Guardian>,
+    loaded: bool,
     traced: bool,
     bytes: u64,
     runs: BTreeMap<u32, KeptRun>,
 }
 
-impl Keeper {
-    /// Keeps nothing yet.
-    pub fn new(allowed: Allowed) -> Keeper {
-        Keeper { allowed, observer: None, traced: false, bytes: 0, runs: BTreeMap::new() }
+/// A client that went away leaves no probe behind.
+impl Drop for Keeper<'_> {
+    fn drop(&mut self) {
+        if let Some(probes) = self.probes.filter(|_| self.loaded) {
+            probes.load(Level::None);
+        }
+    }
+}
+
+impl<'a> Keeper<'a> {
+    /// Keeps nothing yet; without `probes` there are none.
+    pub fn new(allowed: Allowed, probes: Option<&'a Guardian>) -> Keeper<'a> {
+        Keeper { allowed, probes, loaded: false, traced: false, bytes: 0, runs: BTreeMap::new() }
     }
 
     /// Loads the probes of a level. Not having any is an answer, not an error.
@@ -139,14 +149,14 @@ impl Keeper {
     /// When there is no such level.
     pub fn observe(&mut self, level: &str) -> Result<Reply, ControlError> {
         let level: Level = level.parse().map_err(|error: crate::probes::UnknownLevel| ControlError::Request(error.to_string()))?;
-        if !self.allowed.probes {
+        let Some(probes) = self.probes.filter(|_| self.allowed.probes) else {
             let why = "its operator does not allow probes there (`rdmascope serve --no-probes`)".to_owned();
             return Ok(Reply::Observing { summary: format!("none: {why}"), why_not: Some(why) });
-        }
-        let observer = Observer::new(level);
-        let reply = Reply::Observing { why_not: observer.why_not().map(str::to_owned), summary: observer.summary() };
-        self.observer = Some(observer);
-        Ok(reply)
+        };
+        probes.load(level);
+        self.loaded = true;
+        let told = probes.ask(|it| Reply::Observing { why_not: it.why_not().map(str::to_owned), summary: it.summary() });
+        told.map_err(|error| ControlError::Request(chain(&error)))
     }
 
     /// Attaches the probes, or drops every link.
@@ -154,9 +164,10 @@ impl Keeper {
     /// # Errors
     /// When none attaches.
     pub fn set(&mut self, traced: bool) -> Result<Reply, ControlError> {
-        let Some(observer) = &mut self.observer else { return Ok(Reply::ProbesSet { changed: false }) };
-        let changed = observer.set(traced).map_err(|error| ControlError::Request(chain(&error)))?;
-        self.traced = traced && observer.can_trace();
+        let Some((changed, can_trace)) = self.ask(move |it| Ok((it.set(traced)?, it.can_trace())))? else {
+            return Ok(Reply::ProbesSet { changed: false });
+        };
+        self.traced = traced && can_trace;
         Ok(Reply::ProbesSet { changed })
     }
 
@@ -166,13 +177,12 @@ impl Keeper {
     /// When a set of the probes is full.
     pub fn open(&mut self, run: u32, mut end: End, tid: u32) -> Result<(), ControlError> {
         end.placement.tid = tid;
-        if let Some(observer) = &mut self.observer {
-            let tracked = observer.track(end.placement.tgid, tid, end.placement.qpn, end.polls);
-            let tracked = tracked.and_then(|()| observer.track_kernel_threads(end.threads.clone()));
-            end.threads = tracked.map_err(|error| ControlError::Request(chain(&error)))?;
-        } else {
-            end.threads.clear();
-        }
+        let (tgid, qpn, polls, threads) = (end.placement.tgid, end.placement.qpn, end.polls, std::mem::take(&mut end.threads));
+        let tracked = self.ask(move |it| {
+            it.track(tgid, tid, qpn, polls)?;
+            it.track_kernel_threads(threads)
+        })?;
+        end.threads = tracked.unwrap_or_default();
         self.runs.insert(run, KeptRun { end, rounds: Vec::new(), cut: None });
         Ok(())
     }
@@ -183,10 +193,7 @@ impl Keeper {
     /// When the probes' counters cannot be read.
     pub fn round(&mut self, run: u32, index: u32, keep: Keep, samples: Vec<Sample>, stats: RoundStats) -> Result<(), ControlError> {
         let traced = self.traced && keep == Keep::Traced;
-        let harvest = match &mut self.observer {
-            Some(observer) if self.traced => observer.harvest().map_err(|error| ControlError::Request(chain(&error)))?,
-            _ => Harvest::default(),
-        };
+        let harvest = if self.traced { self.ask(|it| it.harvest())?.unwrap_or_default() } else { Harvest::default() };
         let Some(kept) = self.runs.get_mut(&run).filter(|_| keep != Keep::Nothing && !samples.is_empty()) else { return Ok(()) };
         let harvest = if traced { harvest } else { Harvest::default() };
         let round = KeptRound { index, traced, stats, samples, harvest };
@@ -210,18 +217,18 @@ impl Keeper {
     /// When the run is not open.
     pub fn side(&self, run: u32) -> Result<Side, ControlError> {
         let kept = self.run(run)?;
-        let observer = self.observer.as_ref();
+        let (plan, clock_check, note) = self.ask(|it| Ok((it.plan(), it.clock_check(), it.note())))?.unwrap_or_default();
         Ok(Side {
             host: crate::system::host::host(),
             device: kept.end.device.clone(),
             placement: kept.end.placement.clone(),
             kernel_threads: kept.end.threads.clone(),
-            plan: observer.map(Observer::plan).unwrap_or_default(),
-            clock_check: observer.and_then(Observer::clock_check),
+            plan,
+            clock_check,
             rounds: kept.rounds.iter().map(|round| round.index).collect(),
             bytes: kept.rounds.iter().map(KeptRound::bytes).sum(),
             cut: kept.cut.clone(),
-            notes: observer.and_then(Observer::note).into_iter().collect(),
+            notes: note.into_iter().collect(),
         })
     }
 
@@ -262,10 +269,23 @@ impl Keeper {
     /// The run is closed: forgets it.
     pub fn close(&mut self, run: u32) {
         let Some(kept) = self.runs.remove(&run) else { return };
-        if let Some(observer) = &mut self.observer {
-            observer.untrack(kept.end.placement.tid, kept.end.placement.qpn);
-        }
+        let (tid, qpn) = (kept.end.placement.tid, kept.end.placement.qpn);
+        // What is recorded of a thread that is gone harms nobody.
+        let _ = self.ask(move |it| {
+            it.untrack(tid, qpn);
+            Ok(())
+        });
         self.bytes = self.runs.values().flat_map(|run| &run.rounds).map(KeptRound::bytes).sum();
+    }
+
+    /// Has the probes do something, where they were loaded.
+    fn ask<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Observer) -> Result<R, ProbeError> + Send + 'static,
+    ) -> Result<Option<R>, ControlError> {
+        let Some(probes) = self.probes.filter(|_| self.loaded) else { return Ok(None) };
+        let answer = probes.ask(job).and_then(|it| it);
+        answer.map(Some).map_err(|error| ControlError::Request(chain(&error)))
     }
 
     fn run(&self, run: u32) -> Result<&KeptRun, ControlError> {
@@ -329,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_comes_back_in_parts() {
-        let mut keeper = Keeper::new(Allowed::default());
+        let mut keeper = Keeper::new(Allowed::default(), None);
         keeper.open(3, End::made_up(), 7).expect("opens");
         // More than one part.
         let sent = samples(10_000);
@@ -347,7 +367,7 @@ mod tests {
 
     #[test]
     fn over_the_limit_the_rest_is_missing_and_the_reason_is_told() {
-        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 });
+        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 }, None);
         keeper.open(0, End::made_up(), 7).expect("opens");
         for index in 0..3 {
             keeper.round(0, index, Keep::Samples, samples(5_000), RoundStats::default()).expect("a round");
@@ -360,7 +380,7 @@ mod tests {
 
     #[test]
     fn probes_that_are_not_allowed_are_an_answer() {
-        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 });
+        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 }, None);
         let Reply::Observing { why_not: Some(why), .. } = keeper.observe("std").expect("an answer") else { panic!("another answer") };
         assert!(why.contains("--no-probes"));
         assert!(matches!(keeper.set(true), Ok(Reply::ProbesSet { changed: false })));
@@ -371,7 +391,7 @@ mod tests {
     fn parts_that_do_not_fit_are_refused() {
         assert!(part_bytes("").is_err() && part_bytes("?").is_err());
         assert!(part_bytes(&STANDARD.encode(vec![0; PART_MAX_BYTES + 1])).is_err());
-        let mut keeper = Keeper::new(Allowed::default());
+        let mut keeper = Keeper::new(Allowed::default(), None);
         keeper.open(0, End::made_up(), 7).expect("opens");
         keeper.round(0, 0, Keep::Samples, samples(2), RoundStats::default()).expect("kept");
         let round = keeper.side_round(0, 0).expect("there");

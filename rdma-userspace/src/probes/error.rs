@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 
 use aya::programs::ProgramError;
 
+use super::guardian::lacking;
 use crate::kernel::KernelError;
 
 /// Lines of the verifier's log that an error carries.
@@ -26,14 +27,22 @@ pub enum ProbeError {
     )]
     Lockdown,
     /// Not allowed.
-    #[error("no permission to {doing}: run as root, or give the program CAP_BPF and CAP_PERFMON (kernel said: {error})")]
+    #[error(
+        "no permission to {doing}: {}; probes need root, or CAP_BPF and CAP_PERFMON (kernel said: {error})",
+        lacking.as_deref().unwrap_or("the kernel refuses it although the capabilities are there")
+    )]
     NoPermission {
         /// What was tried.
         doing: String,
+        /// Which capability is missing, in words.
+        lacking: Option<String>,
         /// What the kernel said.
         #[source]
         error: io::Error,
     },
+    /// The thread that holds the probes panicked.
+    #[error("the thread of the probes is gone")]
+    ThreadGone,
     /// The object was refused as a whole (maps, BTF).
     #[error("cannot load the BPF object: {error}")]
     Object {
@@ -86,6 +95,13 @@ pub enum ProbeError {
         /// The first reasons.
         why: String,
     },
+    /// The number of CPUs that the maps are made for is not told.
+    #[error("cannot tell how many CPUs there are: {error}")]
+    Cpus {
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
     /// A process could not be followed.
     #[error("cannot read the threads of process {pid}: {error}")]
     NoProcess {
@@ -101,7 +117,7 @@ impl ProbeError {
     /// Sorts what loading the object said.
     pub(super) fn from_object(error: aya::EbpfError) -> Self {
         match denied(&error) {
-            Some(error) => ProbeError::NoPermission { doing: "create BPF maps".to_owned(), error },
+            Some(error) => ProbeError::NoPermission { doing: "create BPF maps".to_owned(), lacking: lacking(), error },
             None => ProbeError::Object { error: Box::new(error) },
         }
     }
@@ -116,7 +132,7 @@ impl ProbeError {
                 ProbeError::Verifier { program, error: io_error, log: excerpt(&verifier_log.to_string()) }
             }
             error => match denied(&error) {
-                Some(error) => ProbeError::NoPermission { doing: format!("{doing} program `{program}`"), error },
+                Some(error) => ProbeError::NoPermission { doing: format!("{doing} program `{program}`"), lacking: lacking(), error },
                 None => ProbeError::Program { doing, program, error: Box::new(error) },
             },
         }

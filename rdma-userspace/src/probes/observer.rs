@@ -1,6 +1,6 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
-use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes};
+use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes, SyscallCounter};
 use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,6 +27,7 @@ pub struct Observer {
     plan: Vec<PlanRow>,
     hits: BTreeMap<&'static str, u64>,
     losses: Losses,
+    syscalls: Option<SyscallCounter>,
 }
 
 impl Observer {
@@ -41,7 +42,7 @@ impl Observer {
             Level::None => Err("level none, so no probes were asked for".to_owned()),
             level => load(level, &Config { ring_bytes, ..Config::default() }),
         };
-        Observer { level, probes, attached: false, plan: Vec::new(), hits: BTreeMap::new(), losses: Losses::default() }
+        Observer { level, probes, attached: false, plan: Vec::new(), hits: BTreeMap::new(), losses: Losses::default(), syscalls: None }
     }
 
     /// Is there anything to attach?
@@ -143,6 +144,29 @@ impl Observer {
         // What happened outside of a round belongs to none.
         self.discard()?;
         Ok(true)
+    }
+
+    /// Counts the system calls of a thread of ours from now on, until [`Observer::syscalls`].
+    ///
+    /// # Errors
+    /// A sentence why that is not possible here.
+    pub fn count_syscalls(&mut self, tid: u32) -> Result<(), String> {
+        self.probes.as_ref().map_err(Clone::clone)?;
+        let told = |error: ProbeError| analysis::words::chain(&error);
+        let counter = match self.syscalls.take() {
+            Some(counter) => counter,
+            None => SyscallCounter::load().map_err(told)?,
+        };
+        self.syscalls.insert(counter).begin(tid).map_err(told)
+    }
+
+    /// Stops counting, and gives the calls by number.
+    ///
+    /// # Errors
+    /// A sentence why they cannot be read.
+    pub fn syscalls(&mut self) -> Result<Vec<(u32, u64)>, String> {
+        let counter = self.syscalls.as_mut().ok_or_else(|| "nothing was counted".to_owned())?;
+        counter.end().map_err(|error| analysis::words::chain(&error))
     }
 
     /// Throws away what has come since the last time.

@@ -1,4 +1,5 @@
 //! The client's way through a session: agree, open the runs of an operation, warm up, interleave the rounds, record, close.
+use super::bypass;
 use super::costs::{self, CostRun};
 use super::peer::Peer;
 use super::placement::{self, Cpus};
@@ -7,7 +8,7 @@ use super::recording::Recording;
 use super::schedule::{self, Rounds};
 use super::side::{Fetch, Wish};
 use super::{Options, SessionError, facts};
-use crate::probes::{Harvest, Level, Observer};
+use crate::probes::{Guardian, Harvest, Level};
 use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
     Worker, WorkerConfig,
@@ -16,7 +17,7 @@ use crate::system::stat::{machine_busy_ns, machine_steal_ns};
 use crate::system::threads;
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
-use analysis::capture::manifest::{KernelThread, Outcome, Round, ServerSide};
+use analysis::capture::manifest::{KernelThread, Outcome, Round, ServerSide, SyscallRound};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,14 +41,14 @@ const PEER_STORY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// What ended it early. The captures are closed and valid all the same.
-pub async fn run(options: Options) -> Result<(), SessionError> {
+pub async fn run(options: Options, probes: Guardian) -> Result<(), SessionError> {
     let mut progress = Progress::new(options.quiet, options.progress_json.as_deref())
         .map_err(|source| SessionError::System { what: "opening the progress file".to_owned(), source })?;
     let combinations = combinations(&options, &mut progress)?;
     let device = facts::open_device(options.device.as_deref(), options.port)?;
     let mut peer = Peer::reach(&options.target, device.name(), options.port, options.connect_timeout).await?;
     let answers = combinations.iter().any(|(op, _)| op.server_answers());
-    let outcome = match begin(options, device, answers, &mut peer, &mut progress).await {
+    let outcome = match begin(options, device, probes, answers, &mut peer, &mut progress).await {
         Ok(mut session) => session.all(&combinations, &mut peer, &mut progress).await,
         Err(error) => Err(error),
     };
@@ -56,18 +57,25 @@ pub async fn run(options: Options) -> Result<(), SessionError> {
 }
 
 /// Sets the session up. Both sides load their probes at the same time, where both have a kernel of their own.
-async fn begin(options: Options, device: Device, answers: bool, peer: &mut Peer, progress: &mut Progress) -> Result<Session, SessionError> {
+async fn begin(
+    options: Options,
+    device: Device,
+    probes: Guardian,
+    answers: bool,
+    peer: &mut Peer,
+    progress: &mut Progress,
+) -> Result<Session, SessionError> {
     let mut wish = Wish { wanted: options.peer_capture && answers, ..Wish::default() };
     let same_kernel = crate::system::host::host().boot_id == peer.facts.boot_id;
     let ask = wish.wanted && options.level != Level::None && !same_kernel;
     if ask {
         peer.observe(options.level).await?;
     }
-    let mut session = Session::new(options, device, peer, progress)?;
+    let mut session = Session::new(options, device, probes, peer, progress)?;
     if ask {
         let (why_not, summary) = peer.observing().await?;
         progress.say("server's probes", &summary);
-        wish.probes = why_not.is_none() && session.observer.can_trace();
+        wish.probes = why_not.is_none() && session.can_trace()?;
         wish.note = match why_not {
             Some(why) => Some(format!("no probes on the server: {why}; its kernel stages are absent")),
             None if !wish.probes => Some("the server attached no probes, since the client has none and made no traced round".to_owned()),
@@ -139,7 +147,7 @@ struct Session {
     device: Device,
     gids: GidPair,
     cpus: Cpus,
-    observer: Observer,
+    observer: Guardian,
     /// Kernel threads in the path whose scheduling is recorded.
     threads: Vec<KernelThread>,
     side: Wish,
@@ -150,18 +158,19 @@ struct Session {
 }
 
 impl Session {
-    fn new(options: Options, device: Device, peer: &Peer, progress: &mut Progress) -> Result<Session, SessionError> {
+    fn new(options: Options, device: Device, observer: Guardian, peer: &Peer, progress: &mut Progress) -> Result<Session, SessionError> {
         let same_kernel = crate::system::host::host().boot_id == peer.facts.boot_id;
         let gids =
             choose_pair(&gid_table(&device, options.port)?, &peer.facts.gids, same_kernel, options.gid_index, options.server_gid_index)?;
         progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
         let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
         progress.say("agree", &cpus.to_string());
-        let mut observer = Observer::with_ring(options.level, options.ring_bytes);
-        progress.say("probes", &observer.summary());
+        observer.load_with_ring(options.level, options.ring_bytes);
+        progress.say("probes", &observer.ask(|it| it.summary())?);
         let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
         let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();
-        let threads = observer.track_kernel_threads(threads::in_path(device.name(), &pinned))?;
+        let threads = threads::in_path(device.name(), &pinned);
+        let threads = observer.ask(move |it| it.track_kernel_threads(threads))??;
         let (interrupted, stopped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (notify, flag) = (Arc::clone(&interrupted), Arc::clone(&stopped));
         tokio::spawn(async move {
@@ -203,6 +212,7 @@ impl Session {
             progress.say("warm-up", &run.name());
             self.warm_up(run, peer).await?;
             self.costs(run, peer).await?;
+            self.syscalls(run, peer).await?;
         }
         let slowest = runs.iter().map(|run| run.sample).max().unwrap_or_default();
         let rounds = schedule::spread(self.options.samples, slowest);
@@ -218,8 +228,9 @@ impl Session {
         peer: &mut Peer,
         progress: &mut Progress,
     ) -> Result<(), SessionError> {
-        let planned = schedule::steps(rounds.count, self.observer.can_trace());
-        let more = schedule::steps(rounds.count.saturating_mul(MORE_ROUNDS), self.observer.can_trace());
+        let can_trace = self.can_trace()?;
+        let planned = schedule::steps(rounds.count, can_trace);
+        let more = schedule::steps(rounds.count.saturating_mul(MORE_ROUNDS), can_trace);
         let total = (planned.len() * runs.len()) as u64;
         let mut done = 0;
         for step in planned.into_iter().chain(more) {
@@ -249,13 +260,17 @@ impl Session {
         Ok(())
     }
 
+    fn can_trace(&self) -> Result<bool, SessionError> {
+        Ok(self.observer.ask(|it| it.can_trace())?)
+    }
+
     /// Probes on or off, on both sides where the server's follow. Nothing goes on before both have done it.
     async fn set_probes(&mut self, traced: bool, op: OpKind, peer: &mut Peer) -> Result<bool, SessionError> {
         let both = self.side.follows(op);
         if both {
             peer.set_probes(traced).await?;
         }
-        let here = self.observer.set(traced)?;
+        let here = self.observer.ask(move |it| it.set(traced))??;
         let there = if both { peer.probes_set().await? } else { false };
         Ok(here || there)
     }
@@ -270,13 +285,14 @@ impl Session {
         let mut manifest = facts::manifest(&self.options, &self.device, &self.gids, &endpoint, index, peer);
         let (cq_handle, qpn) = (endpoint.cq_handle(), endpoint.qpn());
         let worker = Worker::spawn(endpoint, WorkerConfig { cpu: self.cpus.client, priority: None })?;
-        self.observer.track(std::process::id(), worker.tid(), qpn, mode == Mode::Poll)?;
+        let (tid, polls) = (worker.tid(), mode == Mode::Poll);
+        self.observer.ask(move |it| it.track(std::process::id(), tid, qpn, polls))??;
         let identity = facts::Identity { tid: worker.tid(), cq_handle, qpn, peer_qpn: remote.qpn };
         manifest.placement = facts::placement(&self.device, &self.options, &self.cpus, identity);
-        manifest.plan = self.observer.plan();
+        manifest.plan = self.observer.ask(|it| it.plan())?;
         manifest.kernel_threads = self.threads.clone();
-        manifest.clock_check = self.observer.clock_check();
-        manifest.notes.extend(self.observer.note());
+        manifest.clock_check = self.observer.ask(|it| it.clock_check())?;
+        manifest.notes.extend(self.observer.ask(|it| it.note())?);
         let name = analysis::capture::run_dir_name(&facts::host_name(), index, op.name(), mode.name());
         let recording = Recording::begin(&self.options.out.join(name), manifest)?;
         self.next_run += 1;
@@ -310,12 +326,46 @@ impl Session {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(SessionError::Interrupted);
         }
-        self.observer.set(false)?;
+        self.observer.ask(|it| it.set(false))??;
         let (round, latency) = (run.recording.next_round(), run.sample);
         let of = CostRun { index: run.index, round, op: run.op, mode: run.mode, latency, worker: &run.worker };
         let costs = costs::measure(of, peer, NO_PROGRESS, &self.abort, &self.interrupted).await?;
         run.recording.manifest.poll_costs = Some(costs);
         Ok(())
+    }
+
+    /// Which system calls this run's thread makes: a round of its own, and one without any operation to tell what a round itself takes.
+    async fn syscalls(&mut self, run: &mut OpenRun, peer: &mut Peer) -> Result<(), SessionError> {
+        let tid = run.worker.tid();
+        let absent = self.observer.ask(move |it| it.count_syscalls(tid))?.err();
+        let mut found = SyscallRound { absent, ..SyscallRound::default() };
+        if found.absent.is_none() {
+            let samples = self.options.samples.min(bypass::SYSCALL_OPERATIONS);
+            let kind = RoundKind { traced: false, warmup: true };
+            let done = self.round(run, samples, kind, peer).await;
+            let calls = self.observer.ask(|it| it.syscalls())?;
+            found.operations = done?.len() as u64;
+            let frame = match self.observer.ask(move |it| it.count_syscalls(tid))? {
+                Ok(()) => {
+                    let spec = self.spec(run.recording.next_round(), 0);
+                    let empty = run.worker.round(spec).done().await;
+                    let frame = self.observer.ask(|it| it.syscalls())?;
+                    empty.map_err(|failure| failure.error)?;
+                    frame
+                }
+                Err(why) => Err(why),
+            };
+            match calls.and_then(|calls| Ok((calls, frame?))) {
+                Ok((calls, frame)) => (found.calls, found.frame) = (bypass::named(&calls), bypass::named(&frame)),
+                Err(why) => found.absent = Some(why),
+            }
+        }
+        run.recording.manifest.syscalls = Some(found);
+        Ok(())
+    }
+
+    fn spec(&self, index: u32, samples: u64) -> RoundSpec {
+        RoundSpec { index, samples, record: true, max_time: ROUND_TIME_MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&self.abort) }
     }
 
     /// One round on both sides, recorded. Whatever happens, the samples that were made are kept.
@@ -325,13 +375,15 @@ impl Session {
         }
         let index = run.recording.next_round();
         peer.start_round(run.index, index, samples, self.side.keep(run.op, kind.traced, kind.warmup)).await?;
+        let io_before = bypass::Before::read(run.worker.tid(), peer);
         let (busy_before, steal_before) = (machine_busy_ns(), machine_steal_ns());
         let outcome = self.measured(run, index, samples, peer).await;
         let busy_ns = busy_before.zip(machine_busy_ns()).map(|(before, after)| after.saturating_sub(before));
         let steal_ns = steal_before.zip(machine_steal_ns()).map(|(before, after)| after.saturating_sub(before));
+        let io = io_before.until_now(peer);
         let harvest = match kind {
-            RoundKind { traced: true, warmup: false } => self.observer.harvest()?,
-            RoundKind { traced: true, warmup: true } => self.observer.discard()?,
+            RoundKind { traced: true, warmup: false } => self.observer.ask(|it| it.harvest())??,
+            RoundKind { traced: true, warmup: true } => self.observer.ask(|it| it.discard())??,
             RoundKind { traced: false, .. } => Harvest::default(),
         };
         let (samples, stats, failure) = match outcome {
@@ -349,6 +401,7 @@ impl Session {
             server_cpu_ns: server.map(|it| it.0.thread_cpu_ns),
             server_residency: server.and_then(|it| it.1),
             machine_busy_ns: busy_ns,
+            io: Some(io),
             steal_ns,
             ..Round::default()
         };
@@ -360,9 +413,7 @@ impl Session {
     /// The measured part: this side's thread runs while the control plane only listens for a failure of the peer and for Ctrl-C.
     async fn measured(&mut self, run: &OpenRun, index: u32, samples: u64, peer: &mut Peer) -> Result<RoundResult, Cut> {
         self.abort.store(false, Ordering::Relaxed);
-        let spec =
-            RoundSpec { index, samples, record: true, max_time: ROUND_TIME_MAX, no_progress: NO_PROGRESS, abort: Arc::clone(&self.abort) };
-        let round = run.worker.round(spec).done();
+        let round = run.worker.round(self.spec(index, samples)).done();
         tokio::pin!(round);
         let stop = tokio::select! {
             outcome = &mut round => return with_peers_story(outcome, peer).await,
@@ -377,16 +428,17 @@ impl Session {
     }
 
     async fn close(&mut self, runs: Vec<OpenRun>, peer: &mut Peer, outcome: &Result<(), SessionError>, progress: &mut Progress) {
-        let _ = self.observer.set(false);
+        let _ = self.observer.ask(|it| it.set(false));
         let state = match outcome {
             Ok(()) => Outcome::Complete,
             Err(SessionError::Interrupted) => Outcome::Interrupted,
             Err(error @ SessionError::Unstable { .. }) => Outcome::Unstable(error.to_string()),
             Err(error) => Outcome::Failed(analysis::words::chain(error)),
         };
-        let plan = self.observer.plan();
+        let plan = self.observer.ask(|it| it.plan()).unwrap_or_default();
         for mut run in runs {
-            self.observer.untrack(run.worker.tid(), run.qpn);
+            let (tid, qpn) = (run.worker.tid(), run.qpn);
+            let _ = self.observer.ask(move |it| it.untrack(tid, qpn));
             run.recording.refresh_plan(&plan);
             run.recording.manifest.server_side = match outcome {
                 Ok(()) => {

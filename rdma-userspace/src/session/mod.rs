@@ -1,9 +1,10 @@
 //! One session: what one invocation of `run` or `compare` does.
 //!
 //! [`client`] goes through the operations; [`peer`] is the server as the client sees it; [`schedule`] orders the rounds;
-//! [`side`] fetches the server's part; [`costs`] measures what polling costs; [`recording`] writes the captures; [`facts`] and [`placement`] fill their
-//! manifests; [`progress`] tells how far it is.
+//! [`bypass`] proves that no socket is in the way; [`side`] fetches the server's part; [`costs`] measures what polling costs; [`recording`] writes
+//! the captures; [`facts`] and [`placement`] fill their manifests; [`progress`] tells how far it is.
 
+mod bypass;
 mod client;
 mod costs;
 mod facts;
@@ -21,6 +22,7 @@ pub use peer::Announcement;
 pub use placement::allowed_cpus;
 
 use crate::control::ControlError;
+use crate::probes::Guardian;
 use crate::runner::RunnerError;
 use crate::verbs::VerbsError;
 use std::time::Duration;
@@ -92,17 +94,21 @@ pub enum SessionError {
     },
 }
 
-/// Runs a session to its end.
+/// Runs a session to its end. The calling thread, and every thread that it starts later, has given up the rights that probes need: only the
+/// thread of the probes keeps them, and it ends with the session.
 ///
 /// # Errors
 /// What ended it early; the captures are valid all the same.
 pub fn run(options: Options) -> Result<(), SessionError> {
+    // Before any other thread is there: all of them are to be without the rights that the probes need.
+    let probes =
+        Guardian::take_over().map_err(|source| SessionError::System { what: "starting the thread of the probes".to_owned(), source })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|source| SessionError::System { what: "starting the control plane".to_owned(), source })?;
-    let outcome = runtime.block_on(client::run(options));
+    let outcome = runtime.block_on(client::run(options, probes));
     runtime.shutdown_timeout(Duration::from_secs(5));
     outcome
 }

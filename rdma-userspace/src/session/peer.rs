@@ -117,6 +117,11 @@ impl Peer {
         }
     }
 
+    /// Bytes of the control connection so far: sent and acknowledged, received; `None`: the kernel does not tell.
+    pub fn tcp_bytes(&self) -> Option<(u64, u64)> {
+        self.connection.tcp_bytes().ok()
+    }
+
     /// What the server recorded of a run.
     ///
     /// # Errors

@@ -153,6 +153,7 @@ fn manifest(ours: &Manifest, told: &Told, wish: &Wish, peer: &Peer) -> Manifest 
         missed_probes: None,
         clock_check: told.clock_check.clone(),
         poll_costs: None,
+        syscalls: None,
         notes: told.notes.iter().chain(&wish.note).cloned().collect(),
         outcome: Outcome::Recording,
         ..ours.clone()

@@ -1,5 +1,5 @@
 //! Both sides of the round trips, per run.
-use super::super::sides::{SENTENCE, words};
+use super::super::sides::{SENTENCE, signed_share, words};
 use super::groups::run_words;
 use super::markup::{Cell, WITHHELD, esc, paragraph, table, time_or};
 use crate::model::{Report, RunReport, SideLine, TwoSides};
@@ -55,7 +55,7 @@ fn rows(lines: &[SideLine]) -> Vec<Vec<Cell>> {
             Cell::Text(line.side.clone()),
             Cell::Head(line.name.clone()),
             Cell::Num(duration(line.mean_of_all_ns)),
-            Cell::Num(percent(line.share)),
+            Cell::Num(signed_share(line.share)),
             time_or(line.p50_ns.map(|ns| ns as f64), WITHHELD),
             time_or(line.p99_ns.map(|ns| ns as f64), WITHHELD),
             Cell::Num(duration(line.max_ns as f64)),

@@ -289,7 +289,7 @@ mod tests {
             }
         }
         let unused: Vec<_> = Program::ALL.iter().filter(|program| !seen.contains(program)).collect();
-        assert_eq!(unused, [&Program::ClockProbe, &Program::CqLook, &Program::Generate]);
+        assert_eq!(unused, [&Program::ClockProbe, &Program::Syscalls, &Program::CqLook, &Program::Generate]);
     }
 
     #[test]

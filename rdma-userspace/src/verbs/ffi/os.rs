@@ -110,6 +110,28 @@ pub(crate) fn memlock_limit_bytes() -> io::Result<Option<u64>> {
     Ok((limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur))
 }
 
+/// Payload bytes that the peer of a TCP connection has acknowledged, and bytes that came from it, since the connection began.
+///
+/// The offsets are those of `struct tcp_info` in `linux/tcp.h`, which only ever grows (these two fields are there since 4.1).
+pub(crate) fn tcp_bytes(socket: std::os::fd::BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    const ACKED: usize = 120;
+    const RECEIVED: usize = 128;
+    let mut info = [0_u8; 256];
+    let mut length = libc::socklen_t::try_from(info.len()).unwrap_or(0);
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes into `info`, which has as many.
+    let ret = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &mut length) };
+    if ret != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let field = |at: usize| {
+        let there = length as usize >= at + 8;
+        let bytes = info.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.filter(|_| there).map(|bytes| u64::from_ne_bytes(*bytes)).ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+    };
+    Ok((field(ACKED)?, field(RECEIVED)?))
+}
+
 /// Size of a page in bytes.
 pub(crate) fn page_bytes() -> usize {
     // SAFETY: a plain query.
@@ -128,6 +150,22 @@ mod tests {
         assert_eq!(pin_to_cpu(1023).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         assert_eq!(pin_to_cpu(1 << 20).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         assert!(!allowed_cpus().unwrap().is_empty());
+    }
+
+    #[test]
+    fn bytes_of_a_connection_are_counted() {
+        use std::io::{Read, Write};
+        use std::os::fd::AsFd;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut here = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut there, _) = listener.accept().unwrap();
+        let (acked, received) = tcp_bytes(here.as_fd()).unwrap();
+        here.write_all(b"12345").unwrap();
+        there.read_exact(&mut [0; 5]).unwrap();
+        there.write_all(b"123").unwrap();
+        here.read_exact(&mut [0; 3]).unwrap();
+        assert_eq!(tcp_bytes(here.as_fd()).unwrap(), (acked + 5, received + 3));
+        assert!(tcp_bytes(std::io::stdin().as_fd()).is_err());
     }
 
     #[test]
