@@ -3,7 +3,6 @@
 //!
 //! Ignored by default: `cargo xtask test` runs them inside the guest, as root.
 #[path = "vm/program.rs"]
-#[expect(dead_code, reason = "this test needs a part of it only")]
 mod program;
 
 use analysis::model::{Report, RunReport};
