@@ -2,13 +2,14 @@
 //!
 //! It loads the object once more with this one program, so that the probes of a session and their counters are not touched.
 
+use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::RawTracePoint;
 use aya::programs::raw_trace_point::RawTracePointLink;
-use aya::{Ebpf, EbpfLoader};
 use ebpf_probes::Program;
-use ebpf_probes::config::{RING_MAP, SYSCALL_THREAD_MAP, SYSCALLS_MAP, SYSCALLS_MAX};
+use ebpf_probes::config::{SYSCALL_THREAD_MAP, SYSCALLS_MAP, SYSCALLS_MAX};
 
+use super::load::{lift_memlock, load_object, page_bytes};
 use super::{ProbeError, object};
 
 /// The ring is not used here: the smallest that there is.
@@ -32,10 +33,8 @@ impl SyscallCounter {
         if object().is_empty() {
             return Err(ProbeError::NoObject);
         }
-        super::load::lift_memlock();
-        let mut loader = EbpfLoader::new();
-        loader.map_max_entries(RING_MAP, RING_BYTES.max(super::load::page_bytes()));
-        let mut ebpf = loader.load(object()).map_err(ProbeError::from_object)?;
+        lift_memlock();
+        let mut ebpf = load_object(&[], RING_BYTES.max(page_bytes()))?;
         let mut take = |name| ebpf.take_map(name).ok_or(ProbeError::NotInObject { what: "map", name });
         let calls = PerCpuArray::try_from(take(SYSCALLS_MAP)?).map_err(|error| ProbeError::from_map(SYSCALLS_MAP, error))?;
         let thread = Array::try_from(take(SYSCALL_THREAD_MAP)?).map_err(|error| ProbeError::from_map(SYSCALL_THREAD_MAP, error))?;

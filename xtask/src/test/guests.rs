@@ -51,8 +51,11 @@ impl Binary {
     }
 }
 
-/// Builds the guest test binaries; it is an error when there is none.
-pub fn build(filter: Option<&str>) -> Result<Vec<Binary>> {
+/// Part of the names of tests that take minutes each and that change with the analysis rather than with the kernel.
+const LONG: &str = "_delay";
+
+/// Builds the guest test binaries; it is an error when there is none. Long ones are left out unless `thorough` or a filter asks.
+pub fn build(filter: Option<&str>, thorough: bool) -> Result<Vec<Binary>> {
     let mut cargo = process::cargo();
     // Release: an emulated CPU is slow enough, and the dependencies are built for release already.
     cargo.args([
@@ -71,7 +74,10 @@ pub fn build(filter: Option<&str>) -> Result<Vec<Binary>> {
     if code != 0 {
         bail!("`{}` failed", process::line(&cargo));
     }
-    binaries.retain(|binary: &Binary| filter.is_none_or(|wanted| binary.name.contains(wanted)));
+    binaries.retain(|binary: &Binary| match filter {
+        Some(wanted) => binary.name.contains(wanted),
+        None => thorough || !binary.name.contains(LONG),
+    });
     binaries.sort_by(|one, other| (one.name == LAST, &one.name).cmp(&(other.name == LAST, &other.name)));
     if binaries.is_empty() {
         bail!("there is no guest test binary (rdma-userspace/tests/vm_*.rs or pair_*.rs)");

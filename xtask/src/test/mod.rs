@@ -29,6 +29,9 @@ pub struct Args {
     /// Only the tests in guests, and what they need built.
     #[arg(long, conflicts_with = "host_only")]
     guests_only: bool,
+    /// Also the guest tests that take long: delays injected into every stage (`*_delay*`). They run too when `--filter` names them.
+    #[arg(long)]
+    thorough: bool,
     /// Only the guest test binaries whose name contains this.
     #[arg(long)]
     filter: Option<String>,
@@ -80,7 +83,7 @@ fn phases(args: &Args, kernels: &[String], counts: &mut Counts) -> Result<()> {
     phase("release build", || {
         cargo(&["build", "--locked", "--release", "--package", "rdma-userspace", "--package", "analysis", "--bins"])
     })?;
-    let binaries = phase("guest test binaries", || guests::build(args.filter.as_deref()))?;
+    let binaries = phase("guest test binaries", || guests::build(args.filter.as_deref(), args.thorough))?;
     // A kernel that fails says nothing about the next one: all are run, and the first failure is the outcome.
     let mut first_failure = None;
     for kernel in kernels {
