@@ -147,9 +147,18 @@ impl ProbeError {
 /// One line with the errno, for a hook that did not attach.
 pub(super) fn attach_reason(error: &ProgramError) -> String {
     match io_error_of(error) {
+        Some(io_error) if is_paranoid(io_error) => format!("attach failed: {io_error}; {PARANOID}"),
         Some(io_error) => format!("attach failed: {io_error}"),
         None => format!("attach failed: {error}"),
     }
+}
+
+/// Debian's kernels have a level above the usual ones that keeps kprobes from everybody but root (seen on 7.3, CAP_PERFMON in force).
+const PARANOID: &str = "kernel.perf_event_paranoid is above 2: `sysctl kernel.perf_event_paranoid=2` lets CAP_PERFMON place kprobes";
+
+fn is_paranoid(error: &io::Error) -> bool {
+    let level = || std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse::<i32>().ok();
+    error.kind() == ErrorKind::PermissionDenied && level().is_some_and(|level| level > 2)
 }
 
 fn denied(error: &(dyn Error + 'static)) -> Option<io::Error> {

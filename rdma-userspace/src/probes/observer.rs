@@ -5,6 +5,9 @@ use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Looks at the ring until no record is under way.
+const SETTLE_LOOKS: u32 = 100;
+
 /// What one traced round gave.
 #[derive(Debug, Default)]
 pub struct Harvest {
@@ -185,9 +188,20 @@ impl Observer {
     pub fn harvest(&mut self) -> Result<Harvest, ProbeError> {
         let Ok(probes) = &mut self.probes else { return Ok(Harvest::default()) };
         let mut records = Vec::new();
-        probes.drain(|record| records.extend_from_slice(record));
+        let mut drain = |probes: &mut Probes| {
+            probes.drain(|record| records.extend_from_slice(record));
+            probes.losses()
+        };
+        // While probes are attached a record may be attempted between the look at the ring and the look at the counters: look again, so
+        // that rounds begin and end with attempted = delivered + lost.
+        let mut losses = drain(probes)?;
+        for _ in 0..SETTLE_LOOKS {
+            if losses.kinds.iter().all(|kind| kind.attempted == kind.delivered + kind.lost) {
+                break;
+            }
+            losses = drain(probes)?;
+        }
         let hits: BTreeMap<&'static str, u64> = probes.hits()?.into_iter().collect();
-        let losses = probes.losses()?;
         let harvest = Harvest {
             records,
             hits: hits.iter().map(|(hook, now)| ((*hook).to_owned(), now - self.hits.get(hook).copied().unwrap_or(0).min(*now))).collect(),
