@@ -11,6 +11,7 @@ use analysis::capture::{Capture, Sample, find};
 use analysis::model::RunReport;
 use program::{Program, rdmascope, wait_for};
 use rdma_userspace::probes::monotonic_ns;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -119,15 +120,22 @@ fn a_busy_thread_on_the_pollers_cpu_is_named() {
         slices.iter().map(overlap).sum::<u64>()
     };
     let hit: Vec<&SampleVerdict> = samples.iter().filter(|it| !it.is_lost() && ran_in(it) >= HIT_NS).collect();
-    // Where rxe works in a workqueue, the busy thread may keep rxe's worker from the CPU instead: then the worker is named.
-    let is_named = |it: &SampleVerdict| {
-        let is_busy = it.culprit.as_ref().is_some_and(|who| who.kind == "preempted" && who.pid == Some(tid));
-        is_busy
-            || (it.stage.is_some_and(|stage| stage.ends_with("workqueue")) && it.culprit.as_ref().is_some_and(|who| who.kind == "worker"))
-    };
+    let names_thread = |it: &SampleVerdict| it.culprit.as_ref().is_some_and(|who| who.kind == "preempted" && who.pid == Some(tid));
+    // Where rxe works in a workqueue, the busy thread may keep a worker of this side or of the peer from the CPU instead of the poller:
+    // then it is the worker, or the peer, that the sample waited for.
+    let waits_for_worker = |it: &SampleVerdict| it.stage.is_some_and(|stage| stage.ends_with("workqueue") || stage == "wire + peer");
+    let is_named = |it: &SampleVerdict| names_thread(it) || waits_for_worker(it);
     let named = hit.iter().filter(|it| is_named(it)).count();
-    assert!(hit.iter().any(|it| it.culprit.as_ref().is_some_and(|who| who.pid == Some(tid))), "nothing names thread {tid}");
+    let by_thread = hit.iter().filter(|it| names_thread(it)).count();
+    println!("{by_thread} of {} name the thread itself", hit.len());
+    assert!(by_thread * 2 >= hit.len(), "{by_thread} of {} hit samples name thread {tid}", hit.len());
     println!("{} slices, {} of {} samples hit, {named} name thread {tid}", slices.len(), hit.len(), samples.len());
+    let mut others: BTreeMap<String, usize> = BTreeMap::new();
+    for it in hit.iter().filter(|it| !is_named(it)) {
+        let who = it.culprit.as_ref().map_or_else(|| "nobody".to_owned(), |who| format!("{} {}", who.kind, who.name));
+        *others.entry(format!("{}: {who}", it.stage.unwrap_or("no stage"))).or_default() += 1;
+    }
+    println!("  the others: {others:?}");
     for it in hit.iter().take(5) {
         println!("  {} ns, {} of it busy; {:?} grew by {} ns, {:?}", it.total_ns, ran_in(it), it.stage, it.grown_ns, it.culprit);
     }
@@ -138,11 +146,11 @@ fn a_busy_thread_on_the_pollers_cpu_is_named() {
     let breakdown = run.breakdown.expect("probes ran");
     let source = breakdown.interference.sources.iter().find(|source| source.pid == Some(tid)).expect("a source of its own");
     println!("  {source:?}");
-    assert!(source.name.contains(BUSY) && source.samples as usize >= named, "{source:?}");
-    let slowest = &breakdown.slow[0];
-    println!("  {}", slowest.verdict);
-    assert!(slowest.overlay.iter().any(|item| item.pid == Some(tid)) && slowest.verdict.contains(BUSY), "{slowest:?}");
-    assert!(slowest.explained_share.is_some_and(|share| share > 0.5), "{slowest:?}");
+    assert!(source.name.contains(BUSY) && source.samples as usize >= by_thread, "{source:?}");
+    // The slowest of all may have waited for a worker; those that lost their own CPU say to whom.
+    let mut slow = breakdown.slow.iter().filter(|it| it.overlay.iter().any(|item| item.pid == Some(tid)) && it.verdict.contains(BUSY));
+    let explained = slow.find(|it| it.explained_share.is_some_and(|share| share > 0.5));
+    println!("  {}", explained.unwrap_or_else(|| panic!("no slow sample is explained by it: {:?}", breakdown.slow)).verdict);
 }
 
 #[test]
