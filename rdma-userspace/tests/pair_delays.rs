@@ -89,7 +89,7 @@ fn a_delay_on_the_peers_way_out_is_wire_and_peer() {
     let mut shell = PeerShell::open();
     shell.run("modprobe sch_netem");
     shell.delay(0);
-    let program = start(out.path(), &["--op", "send", "--mode", "event", "-n", "1500"]);
+    let program = start(out.path(), &["--op", "send", "--mode", "event", "-n", "6000"]);
     Client::of(program.id());
     // Toggled over the control connection, stamped here before and after: between the two nobody knows what a packet met.
     let injector = Injector::ordinary(500..900, move |log| {
@@ -169,7 +169,7 @@ fn a_busy_softirq_of_another_device_on_the_interrupts_cpu_is_the_bottom_half() {
     let out = tempfile::tempdir().expect("a folder");
     place_network_interrupts(IRQ_CPU);
     let load = SoftirqLoad::of(DELAY_NS);
-    let program = start(out.path(), &["--op", "send", "--mode", "event", "-n", "1500"]);
+    let program = start(out.path(), &["--op", "send", "--mode", "event", "-n", "6000"]);
     Client::of(program.id());
     let injector = Injector::realtime(IRQ_CPU, 100..200, move |log: &mut Log| {
         let (begin_ns, end_ns) = load.run();

@@ -105,7 +105,10 @@ pub fn check(out: &Path, log: &[Injection], case: &Case) -> Vec<SampleVerdict> {
     let all = read(out);
     let undisturbed: Vec<&SampleVerdict> = all.iter().filter(|it| !it.is_lost() && is_undisturbed(it, log)).collect();
     let hits = all.iter().filter(|it| log.iter().any(|injection| is_hit(it, injection, case.rule)));
-    let (lost, hits): (Vec<&SampleVerdict>, Vec<&SampleVerdict>) = hits.partition(|it| it.is_lost());
+    // A packet that was sent again tells of the delay in two stages: counted, not judged.
+    let (again, hits): (Vec<&SampleVerdict>, Vec<&SampleVerdict>) = hits.partition(|it| it.flags.has(Flag::Retransmit));
+    let (lost, hits): (Vec<&SampleVerdict>, Vec<&SampleVerdict>) = hits.into_iter().partition(|it| it.is_lost());
+    say!("{} more hit samples have RETRANSMIT", again.len());
     say!("{}: expected {:?}", std::thread::current().name().unwrap_or_default(), case.stages);
     let injected: Vec<&Injection> = log.iter().filter(|it| it.done).collect();
     say!(
