@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use analysis::capture::manifest::PlanRow;
 use aya::Ebpf;
 use aya::maps::{Array, RingBuf};
 use aya::programs::{KProbe, ProgramError, RawTracePoint};
@@ -99,6 +100,24 @@ pub struct HookState {
     pub attached: bool,
     /// Times the program ran since it was loaded.
     pub hits: u64,
+}
+
+impl HookState {
+    /// Its row in a manifest, with whether it was attached while recording and the hits of that time. An absent hook has no hits.
+    pub(crate) fn row(&self, attached: bool, hits: u64) -> PlanRow {
+        let planned = &self.planned;
+        PlanRow {
+            hook: planned.hook.to_owned(),
+            kind: planned.kind.name().to_owned(),
+            symbol: planned.symbol.clone(),
+            program: planned.program.symbol().to_owned(),
+            gives: planned.gives.iter().map(|kind| kind.name().to_owned()).collect(),
+            reason: planned.reason.clone(),
+            attached,
+            hits: planned.symbol.as_ref().map(|_| hits),
+            silence: planned.silence.map(str::to_owned),
+        }
+    }
 }
 
 enum Link {

@@ -221,18 +221,7 @@ fn load(level: Level, config: &Config) -> Result<Probes, String> {
 
 /// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.
 fn plan_row(hook: &HookState) -> PlanRow {
-    let planned = &hook.planned;
-    PlanRow {
-        hook: planned.hook.to_owned(),
-        kind: planned.kind.name().to_owned(),
-        symbol: planned.symbol.clone(),
-        program: planned.program.symbol().to_owned(),
-        gives: planned.gives.iter().map(|kind| kind.name().to_owned()).collect(),
-        reason: planned.reason.clone(),
-        attached: hook.attached,
-        hits: planned.symbol.as_ref().map(|_| 0),
-        silence: planned.silence.map(str::to_owned),
-    }
+    hook.row(hook.attached, 0)
 }
 
 fn since(now: &Losses, before: &Losses) -> Vec<LossRow> {

@@ -2,9 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use analysis::capture::manifest::{
-    ClockCheck, Device, InterruptRow, LossRow, Manifest, Metric, Outcome, PlanRow, Run, SCHEMA_VERSION, TraceFacts,
-};
+use analysis::capture::manifest::{ClockCheck, Device, InterruptRow, LossRow, Manifest, Metric, Outcome, Run, SCHEMA_VERSION, TraceFacts};
 
 use crate::kernel::interrupts;
 use crate::probes::{HookState, Losses, ProbeError, Probes};
@@ -61,7 +59,7 @@ pub(super) fn counted(manifest: &mut Manifest, probes: &Probes, was_attached: &[
     manifest.missed_probes = losses.missed_probes;
     manifest.losses = rows(&losses);
     let attached = |hook: &HookState| was_attached.iter().any(|it| it.planned.hook == hook.planned.hook && it.attached);
-    manifest.plan = hooks.iter().map(|hook| plan_row(hook, attached(hook))).collect();
+    manifest.plan = hooks.iter().map(|hook| hook.row(attached(hook), hook.hits)).collect();
     Ok(())
 }
 
@@ -73,21 +71,6 @@ fn rows(losses: &Losses) -> Vec<LossRow> {
         lost: it.lost,
     };
     losses.kinds.iter().map(row).collect()
-}
-
-fn plan_row(hook: &HookState, attached: bool) -> PlanRow {
-    let planned = &hook.planned;
-    PlanRow {
-        hook: planned.hook.to_owned(),
-        kind: planned.kind.name().to_owned(),
-        symbol: planned.symbol.clone(),
-        program: planned.program.symbol().to_owned(),
-        gives: planned.gives.iter().map(|kind| kind.name().to_owned()).collect(),
-        reason: planned.reason.clone(),
-        attached,
-        hits: planned.symbol.as_ref().map(|_| hook.hits),
-        silence: planned.silence.map(str::to_owned),
-    }
 }
 
 /// Interrupts by number since `before`; those that did not come are left out.
