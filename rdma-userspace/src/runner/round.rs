@@ -89,8 +89,9 @@ pub(crate) fn run<P: Party, M: CompletionMode>(
     let wanted = if P::TAKES_PART { spec.samples } else { 0 };
     let mut samples = touched(if spec.record { wanted as usize } else { 0 });
     *mode.counters() = Default::default();
-    let usage = Usage::now();
     stats.begin_ns = monotonic_ns();
+    // Within begin and end, so that a stall between two clocks cannot make the CPU's time longer than the round.
+    let usage = Usage::now();
     let template = Sample { qpn: end.qpn(), round: spec.index, worker: end.params.worker, ..Sample::default() };
     let last_ns = match end.role {
         Role::Client => stats.begin_ns.saturating_add(u64::try_from(spec.max_time.as_nanos()).unwrap_or(u64::MAX)),
@@ -99,8 +100,8 @@ pub(crate) fn run<P: Party, M: CompletionMode>(
 
     let (done, sample, halted) = measure(party, end, mode, monitor, &mut samples, template, wanted, last_ns);
 
-    stats.end_ns = monotonic_ns();
     usage.add_since(&mut stats);
+    stats.end_ns = monotonic_ns();
     stats.samples = done;
     let counters = *mode.counters();
     stats.events = counters.events;
