@@ -21,7 +21,7 @@ use rdma_userspace::runner::{Mode, OpKind};
 use rdma_userspace::session::{self, CpuChoice, Options, Target};
 use std::time::Duration;
 
-const DELAY_NS: u64 = 40_000_000;
+const DELAY_NS: u64 = 120_000_000;
 const ADDRESS: &str = "127.0.0.1:18711";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -57,7 +57,7 @@ fn a_spin_between_wake_up_and_poll_is_the_return_to_user_space() {
         quiet: true,
         progress_json: None,
     };
-    slow_reader::start(DELAY_NS, 60_000_000);
+    slow_reader::start(DELAY_NS, 100_000_000);
     let outcome = session::run(options);
     let log = slow_reader::stop();
     outcome.expect("the session runs to its end");

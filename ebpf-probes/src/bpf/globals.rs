@@ -87,6 +87,8 @@ globals! {
     IRQ_FILTER: u32 = 0;
     /// 1: ends of interrupts and softirqs are recorded wherever their begins are, not only those in a tracked thread.
     EVERY_END: u32 = 0;
+    /// 1: softirqs that run tasklets are recorded, whatever thread they run in.
+    TASKLET_SOFTIRQS: u32 = 1;
     /// 1: rxe events are recorded for every queue pair.
     TRACE_ALL_QPS: u32 = 0;
     /// 1: scheduling is recorded for every thread of a tracked process, not for tracked threads.

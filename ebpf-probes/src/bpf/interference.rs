@@ -11,7 +11,7 @@ use ebpf_probes::{Kind, PageFault, Program, Timer};
 use super::hit::Hit;
 use super::tracked;
 
-/// A tracked thread was preempted on this CPU: so many more switches between others are recorded, so that it is known who ran
+/// A tracked thread that polls was preempted on this CPU: so many more switches between others are recorded, so that it is known who ran
 /// meanwhile, and for how long. The limit ends it where the thread went on elsewhere.
 #[map]
 static FOLLOWED: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);

@@ -49,11 +49,12 @@ fn irq(ctx: &RawTracePointContext, program: Program, kind: Kind, everywhere: boo
     0
 }
 
-/// `softirq_entry(unsigned int vec)`: the two vectors that lead to completions, and all that run in a tracked thread.
+/// `softirq_entry(unsigned int vec)`: the vectors that lead to completions, and all that take the CPU of a tracked thread.
 #[raw_tracepoint(tracepoint = "softirq_entry")]
 pub fn softirq_entry(ctx: RawTracePointContext) -> i32 {
     let vec = ctx.arg::<u32>(0);
-    if (leads_to_completions(vec) || tracked::current())
+    let everywhere = vec == VEC_NET_RX || vec == VEC_TASKLET && TASKLET_SOFTIRQS.load() != 0;
+    if (everywhere || takes_the_cpu(vec))
         && let Some(hit) = Hit::of(Program::SoftirqEntry)
     {
         hit.emit(Kind::SoftirqEntry, Softirq { vec, reserved: 0 });
@@ -61,14 +62,12 @@ pub fn softirq_entry(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// `softirq_exit(unsigned int vec)`. The tasklets that a waiting thread runs itself are its own completion path (soft-RoCE on one host
-/// up to 6.1, in every sample): their end is not worth a record.
+/// `softirq_exit(unsigned int vec)`.
 #[raw_tracepoint(tracepoint = "softirq_exit")]
 pub fn softirq_exit(ctx: RawTracePointContext) -> i32 {
     let vec = ctx.arg::<u32>(0);
-    let everywhere = EVERY_END.load() != 0 && leads_to_completions(vec);
-    let taken = || if vec == VEC_TASKLET { tracked::current_polls() } else { tracked::current() };
-    if (everywhere || taken())
+    let everywhere = EVERY_END.load() != 0 && (vec == VEC_NET_RX || vec == VEC_TASKLET);
+    if (everywhere || takes_the_cpu(vec))
         && let Some(hit) = Hit::of(Program::SoftirqExit)
     {
         hit.emit(Kind::SoftirqExit, Softirq { vec, reserved: 0 });
@@ -76,9 +75,11 @@ pub fn softirq_exit(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// Whether the softirq takes the CPU of a tracked thread. The tasklets that a waiting thread runs itself are its own completion path
+/// (soft-RoCE on one host up to 6.1, in every sample).
 #[inline(always)]
-fn leads_to_completions(vec: u32) -> bool {
-    vec == VEC_NET_RX || vec == VEC_TASKLET
+fn takes_the_cpu(vec: u32) -> bool {
+    if vec == VEC_TASKLET { tracked::current_polls() } else { tracked::current() }
 }
 
 /// `tasklet_entry(struct tasklet_struct *t, void *func)`.

@@ -55,7 +55,7 @@ pub fn sched_switch(ctx: RawTracePointContext) -> i32 {
     }
     let ts_ns = now_ns();
     let preempted = u32::from(raw_argument(&ctx, 0) & 0xff != 0 || still_wants_to_run(&ctx));
-    if from_tracked && preempted != 0 {
+    if preempted != 0 && from_tracked && tracked::polls(prev_pid) {
         interference::follow(true);
     } else if to_tracked {
         interference::follow(false);

@@ -49,7 +49,13 @@ pub fn current() -> bool {
 /// Whether that thread is a tracked one that polls.
 #[inline(always)]
 pub fn current_polls() -> bool {
-    bits(&TRACKED_PIDS, bpf_get_current_pid_tgid() as u32, PID_BITS.each) == TRACKED_POLLER
+    polls(bpf_get_current_pid_tgid() as u32)
+}
+
+/// Whether the thread is a tracked one that polls: whoever takes its CPU is interference.
+#[inline(always)]
+pub fn polls(pid: u32) -> bool {
+    bits(&TRACKED_PIDS, pid, PID_BITS.each) == TRACKED_POLLER
 }
 
 /// Whether the scheduling of the thread behind this `task_struct` is recorded: by its process where that was asked for, so that threads

@@ -2,7 +2,7 @@
 use super::data::{Case, Data, Round};
 use super::traffic::Traffic;
 use anyhow::{Context, bail};
-use rdma_userspace::probes::{Config, Level, Plan, Probes, monotonic_ns};
+use rdma_userspace::probes::{Arrival, Config, Level, Plan, Probes, monotonic_ns};
 use rdma_userspace::runner::{Mode, OpKind, Params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,8 @@ fn case(args: &Args, op: OpKind, mode: Mode) -> anyhow::Result<Case> {
     traffic.round(WARM_UP)?;
     let mut loaded = BTreeMap::new();
     for state in State::ALL.into_iter().filter(|state| state.level() != Level::None) {
-        let mut probes = Probes::load(&Plan::for_kernel(Path::new("/"), state.level())?, &Config::default())?;
+        let plan = Plan::for_kernel(Path::new("/"), state.level())?.for_arrivals(&[Arrival::of(op.server_answers())]);
+        let mut probes = Probes::load(&plan, &Config::default())?;
         if state == State::Full {
             for hook in probes.hooks()?.iter().filter(|hook| hook.planned.symbol.is_some()) {
                 println!("{:<36} {:<9} {}", hook.planned.hook, hook.planned.kind.name(), hook.planned.reason);
@@ -112,7 +113,10 @@ fn case(args: &Args, op: OpKind, mode: Mode) -> anyhow::Result<Case> {
         }
         if state != State::Untracked {
             probes.track_tgid(std::process::id())?;
-            probes.track_pid(traffic.tid())?;
+            match mode {
+                Mode::Poll => probes.track_poller(traffic.tid())?,
+                Mode::Event => probes.track_pid(traffic.tid())?,
+            }
             probes.track_qpn(traffic.qpn())?;
         }
         loaded.insert(state, probes);

@@ -3,7 +3,7 @@
 //! Its probes are attached and detached when the client says so, between rounds. Nothing is sent while a round runs.
 use super::ControlError;
 use super::message::{Keep, Reply, Side, SideRound};
-use crate::probes::{Guardian, Harvest, Level, Observer, ProbeError};
+use crate::probes::{Guardian, Harvest, Level, Observer, ProbeError, Wanted};
 use crate::runner::{Endpoint, Mode, PeerInfo, RoundStats};
 use crate::system::{Root, device, irq, threads};
 use crate::verbs::{Device, gid_table};
@@ -132,7 +132,7 @@ pub struct Keeper<'a> {
 impl Drop for Keeper<'_> {
     fn drop(&mut self) {
         if let Some(probes) = self.probes.filter(|_| self.loaded) {
-            probes.load(Level::None);
+            probes.load(Wanted::nothing());
         }
     }
 }
@@ -153,7 +153,7 @@ impl<'a> Keeper<'a> {
             let why = "its operator does not allow probes there (`rdmascope serve --no-probes`)".to_owned();
             return Ok(Reply::Observing { summary: format!("none: {why}"), why_not: Some(why) });
         };
-        probes.load(level);
+        probes.load(Wanted::by_server(level));
         self.loaded = true;
         let told = probes.ask(|it| Reply::Observing { why_not: it.why_not().map(str::to_owned), summary: it.summary() });
         told.map_err(|error| ControlError::Request(chain(&error)))

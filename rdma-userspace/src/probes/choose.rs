@@ -21,8 +21,10 @@ pub(super) struct Situation<'a> {
 
 impl Situation<'_> {
     /// The lowest level that has the hook on this kernel.
-    pub(super) fn level_of(&self, hook: &Hook) -> Level {
-        hook.level_if_threaded.filter(|_| self.threaded_irqs).unwrap_or(hook.level)
+    pub(super) fn level_of(&self, driver: &Driver, hook: &Hook) -> Level {
+        let threaded = hook.level_if_threaded.filter(|_| self.threaded_irqs);
+        let without = || hook.level_without.filter(|(name, _)| functions(self.facts, driver, name).is_empty()).map(|(_, level)| level);
+        threaded.or_else(without).unwrap_or(hook.level)
     }
 
     /// Whether the driver is there: one of its modules is loaded, or one of its functions is built in.
@@ -51,7 +53,7 @@ impl Situation<'_> {
         PlannedHook {
             hook: hook.name,
             driver: driver.name,
-            level: self.level_of(hook),
+            level: self.level_of(driver, hook),
             kind: hook.kind,
             symbol,
             program: candidate.program,
@@ -59,6 +61,7 @@ impl Situation<'_> {
             reason,
             mandatory: hook.mandatory && is_expected,
             silence: hook.silence,
+            arrival: hook.arrival,
         }
     }
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::{Level, Observer, ProbeError};
+use super::{Observer, ProbeError, Wanted};
 
 /// What loading and attaching may need. `BPF` and `PERFMON` do on kernels from 5.8 on; `SYSLOG` shows the addresses of symbols, and
 /// `SYS_RESOURCE` lifts the limit of locked memory that kernels before 5.11 hold against maps. `SYS_ADMIN` stands for the first two.
@@ -52,15 +52,10 @@ impl Guardian {
         Ok(Guardian { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Loads the probes of a level, in place of those before.
-    pub fn load(&self, level: Level) {
+    /// Loads these probes, in place of those before.
+    pub fn load(&self, wanted: Wanted) {
         // A thread that is gone shows at the next question.
-        let _ = self.ask(move |observer| *observer = Observer::new(level));
-    }
-
-    /// As [`Guardian::load`], with a ring of this many bytes.
-    pub fn load_with_ring(&self, level: Level, ring_bytes: u32) {
-        let _ = self.ask(move |observer| *observer = Observer::with_ring(level, ring_bytes));
+        let _ = self.ask(move |observer| *observer = Observer::new(&wanted));
     }
 
     /// Has the thread do something with the observer, and waits for it.
@@ -91,7 +86,7 @@ impl Drop for Guardian {
 }
 
 fn serve(incoming: &mpsc::Receiver<Job>) {
-    let mut observer = Observer::new(Level::None);
+    let mut observer = Observer::new(&Wanted::nothing());
     while let Ok(job) = incoming.recv() {
         // Where a right cannot be put in force, the job fails with what the kernel says.
         let _ = raise();
@@ -167,7 +162,7 @@ mod tests {
     fn jobs_run_one_after_another_and_a_thread_that_is_gone_is_an_error() {
         apart(|| {
             let guardian = Guardian::take_over().expect("starts");
-            guardian.load(Level::None);
+            guardian.load(Wanted::nothing());
             assert_eq!(guardian.ask(|observer| observer.can_trace()).ok(), Some(false));
             assert!(matches!(guardian.ask(|_| panic!("for the test")), Err::<(), _>(ProbeError::ThreadGone)));
             assert!(guardian.ask(|_| ()).is_err());

@@ -2,6 +2,7 @@
 
 use aya::programs::{Program as Loaded, ProgramError};
 use aya::{Ebpf, EbpfLoader};
+use ebpf_probes::Program;
 use ebpf_probes::config::{COUNTERS_MAP, RING_MAP};
 
 use super::attach::Config;
@@ -20,6 +21,7 @@ pub(super) fn globals(plan: &Plan, config: &Config) -> Vec<(String, Vec<u8>)> {
         ("WORK_FILTER", u32::from(!plan.all_works)),
         ("IRQ_FILTER", u32::from(!config.irqs.is_empty())),
         ("EVERY_END", u32::from(plan.level >= Level::Full)),
+        ("TASKLET_SOFTIRQS", u32::from(needs_tasklet_softirqs(plan))),
         ("TRACE_ALL_QPS", u32::from(config.trace_all_qps)),
         ("TRACE_ALL_CQS", u32::from(config.trace_all_cqs)),
         ("IFINDEX", config.ifindex),
@@ -37,6 +39,12 @@ pub(super) fn globals(plan: &Plan, config: &Config) -> Vec<(String, Vec<u8>)> {
         [("AUTO_NAME_0", auto_name_0), ("AUTO_NAME_1", auto_name_1)].map(|(name, half)| (name.to_owned(), half.to_ne_bytes().to_vec())),
     );
     globals
+}
+
+/// Whether softirqs that run tasklets are worth a record of their own: where each tasklet has one they say nothing new.
+fn needs_tasklet_softirqs(plan: &Plan) -> bool {
+    let tells_tasklets = plan.hooks.iter().any(|hook| hook.program == Program::TaskletEntry && hook.symbol.is_some());
+    plan.level >= Level::Full || plan.threaded_irqs || !tells_tasklets
 }
 
 /// Makes the maps and reads the programs; none is loaded yet.

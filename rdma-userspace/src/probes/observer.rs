@@ -1,6 +1,6 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
-use super::{Config, HookState, Level, Losses, Plan, ProbeError, Probes, SyscallCounter};
+use super::{Arrival, Config, HookState, Level, Losses, Plan, ProbeError, Probes, SyscallCounter};
 use analysis::capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +21,29 @@ pub struct Harvest {
     pub missed: Option<u64>,
 }
 
+/// Which probes.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The level.
+    pub level: Level,
+    /// The packets with which the operations end.
+    pub arrivals: Vec<Arrival>,
+    /// Size of the ring in bytes (a power of two of at least a page is taken).
+    pub ring_bytes: u32,
+}
+
+impl Wanted {
+    /// What the passive side needs: the client's requests reach it.
+    pub fn by_server(level: Level) -> Wanted {
+        Wanted { level, arrivals: vec![Arrival::Request], ring_bytes: Config::default().ring_bytes }
+    }
+
+    /// None.
+    pub fn nothing() -> Wanted {
+        Wanted { level: Level::None, arrivals: Vec::new(), ring_bytes: Config::default().ring_bytes }
+    }
+}
+
 /// The probes, or the reason why there are none.
 pub struct Observer {
     level: Level,
@@ -34,16 +57,12 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Loads what `level` needs. Never fails: without probes a session still measures.
-    pub fn new(level: Level) -> Observer {
-        Observer::with_ring(level, Config::default().ring_bytes)
-    }
-
-    /// As [`Observer::new`], with a ring of this many bytes (a power of two of at least a page is taken).
-    pub fn with_ring(level: Level, ring_bytes: u32) -> Observer {
+    /// Loads what is wanted. Never fails: without probes a session still measures.
+    pub fn new(wanted: &Wanted) -> Observer {
+        let level = wanted.level;
         let probes = match level {
             Level::None => Err("level none, so no probes were asked for".to_owned()),
-            level => load(level, &Config { ring_bytes, ..Config::default() }),
+            _ => load(wanted),
         };
         Observer { level, probes, attached: false, plan: Vec::new(), hits: BTreeMap::new(), losses: Losses::default(), syscalls: None }
     }
@@ -214,9 +233,10 @@ impl Observer {
     }
 }
 
-fn load(level: Level, config: &Config) -> Result<Probes, String> {
-    let plan = Plan::for_kernel(Path::new("/"), level).map_err(|error| analysis::words::chain(&error))?;
-    Probes::load(&plan, config).map_err(|error| analysis::words::chain(&error))
+fn load(wanted: &Wanted) -> Result<Probes, String> {
+    let plan = Plan::for_kernel(Path::new("/"), wanted.level).map_err(|error| analysis::words::chain(&error))?;
+    let config = Config { ring_bytes: wanted.ring_bytes, ..Config::default() };
+    Probes::load(&plan.for_arrivals(&wanted.arrivals), &config).map_err(|error| analysis::words::chain(&error))
 }
 
 /// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.

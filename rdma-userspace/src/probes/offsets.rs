@@ -90,7 +90,7 @@ const fn core(global: &'static str, structure: &'static str, path: &'static str,
     Wanted { global, modules: &[], structure, path, fallback }
 }
 
-/// Everything that the programs read. Table values: observed on 5.10, those of mlx5 and mlx4 in the code of its modules.
+/// Everything that the programs read. Table values: observed on 5.10, those of mlx5, mlx4 and the queue of an `rxe_cq` in the code of its modules.
 const WANTED: &[Wanted] = &[
     core("OFF_TASK_PID", "task_struct", "pid", Nothing),
     core("OFF_TASK_STATE", "task_struct", "__state", Nothing),
@@ -109,8 +109,8 @@ const WANTED: &[Wanted] = &[
     of(&["ib_uverbs"], "OFF_CQ_CQE", "ib_cq", "cqe", Constant(40)),
     of(&["ib_uverbs"], "OFF_EVENT_ELEMENT", "ib_event", "element", Constant(8)),
     of(&["ib_uverbs"], "OFF_EVENT_KIND", "ib_event", "event", Constant(16)),
-    of(&["rdma_rxe"], "OFF_RXE_CQ_QUEUE", "rxe_cq", "queue", Nothing),
-    of(&["rdma_rxe"], "OFF_RXE_QUEUE_BUF", "rxe_queue", "buf", Nothing),
+    of(&["rdma_rxe"], "OFF_RXE_CQ_QUEUE", "rxe_cq", "queue", Table(288)),
+    of(&["rdma_rxe"], "OFF_RXE_QUEUE_BUF", "rxe_queue", "buf", Table(8)),
     of(&["ib_uverbs"], "OFF_UOBJECT_HANDLE", "ib_uobject", "user_handle", Constant(0)),
     of(&["ib_uverbs"], "OFF_EV_QUEUE", "ib_uverbs_completion_event_file", "ev_queue", Table(96)),
     of(&["rdma_rxe", "rdmavt", "siw", "ib_core", "ib_uverbs"], "OFF_IB_QP_NUM", "ib_qp", "qp_num", Table(176)),

@@ -7,7 +7,7 @@ use ebpf_probes::{Kind, Program};
 
 use super::Level;
 use super::choose::{Situation, functions};
-use super::drivers::{self, DRIVERS, Driver, HookKind, TASKLETS_MAX, THREADED_SYMBOL, WORKS_MAX, is_wanted};
+use super::drivers::{self, Arrival, DRIVERS, Driver, HookKind, TASKLETS_MAX, THREADED_SYMBOL, WORKS_MAX, is_wanted};
 use super::offsets::Offsets;
 use crate::kernel::{Facts, KernelError, Sources};
 
@@ -34,6 +34,8 @@ pub struct PlannedHook {
     pub mandatory: bool,
     /// What it means when it never fires.
     pub silence: Option<&'static str>,
+    /// Only operations that end with such a packet need it; `None`: all do.
+    pub arrival: Option<Arrival>,
 }
 
 /// Where the kernel tells how many runs of probes it skipped (`struct bpf_link_info`, `struct bpf_prog_info`).
@@ -150,7 +152,7 @@ impl Plan {
         let hooks = DRIVERS
             .iter()
             .flat_map(|driver| driver.hooks.iter().map(move |hook| (driver, hook)))
-            .filter(|(_, hook)| situation.level_of(hook) <= level)
+            .filter(|(driver, hook)| situation.level_of(driver, hook) <= level)
             .map(|(driver, hook)| situation.plan(driver, hook))
             .collect();
         let drivers = DRIVERS.iter().filter(|driver| situation.has(driver)).map(|driver| situation.driver(driver)).collect();
@@ -178,6 +180,19 @@ impl Plan {
     /// The same plan with only the hooks that give one of these kinds.
     pub fn only(mut self, kinds: &[Kind]) -> Self {
         self.hooks.retain(|hook| hook.gives.iter().any(|kind| kinds.contains(kind)));
+        self
+    }
+
+    /// The same plan without the hooks that serve only operations which end in another way. On a path of a few microseconds every hit
+    /// counts.
+    pub fn for_arrivals(mut self, arrivals: &[Arrival]) -> Self {
+        for hook in &mut self.hooks {
+            if let Some(arrival) = hook.arrival.filter(|it| !arrivals.contains(it))
+                && hook.symbol.take().is_some()
+            {
+                (hook.reason, hook.mandatory) = (arrival.unwanted(), false);
+            }
+        }
         self
     }
 

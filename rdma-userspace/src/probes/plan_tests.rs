@@ -97,14 +97,15 @@ fn every_era_gets_its_own_transmit_and_tasks() {
         (linux_7(), "rdma_rxe:rxe_xmit_packet", None, "rdma_rxe:rxe_sender", None),
     ];
     for (at, (facts, sent, loopback, requester, completer)) in expected.into_iter().enumerate() {
-        let plan = Plan::decide(&facts, Level::Std);
+        let plan = Plan::decide(&facts, Level::Full);
         assert_eq!(symbol(&plan, "R2 packet sent"), Some(sent), "kernel {at}: {plan}");
         assert_eq!(symbol(&plan, "R2 packet sent to the same host"), loopback, "kernel {at}");
         assert_eq!(symbol(&plan, "R5 requester"), Some(requester), "kernel {at}");
         assert_eq!(symbol(&plan, "R5 completer"), completer, "kernel {at}");
         assert_eq!(symbol(&plan, "R6 CQE posted"), Some("rdma_rxe:rxe_cq_post"), "kernel {at}");
         assert_eq!(symbol(&plan, "K5 completion handler"), Some("ib_uverbs:ib_uverbs_comp_handler"), "kernel {at}");
-        let missing: Vec<_> = plan.missing().map(|hook| (hook.hook, &hook.reason)).collect();
+        let std = Plan::decide(&facts, Level::Std);
+        let missing: Vec<_> = std.missing().map(|hook| (hook.hook, &hook.reason)).collect();
         assert!(missing.is_empty(), "kernel {at}: {missing:?}");
     }
 }
@@ -136,6 +137,38 @@ fn levels_hold_what_they_say() {
     assert!(std.iter().all(|name| full.contains(name)));
     let plan = Plan::decide(&linux_6_12(), Level::Std);
     assert!(plan.hooks.iter().all(|hook| hook.kind != HookKind::Kretprobe), "no return probe below full");
+}
+
+#[test]
+fn tasks_of_soft_roce_are_at_std_where_they_can_wait_for_a_worker() {
+    for (facts, is_there) in [(linux_5_10(), false), (linux_6_1(), false), (linux_6_8(), true), (linux_6_12(), true), (linux_7(), true)] {
+        for task in ["R5 requester", "R5 completer", "R5 responder"] {
+            let plan = Plan::decide(&facts, Level::Std);
+            assert_eq!(plan.hook(task).is_some(), is_there, "{task}: {plan}");
+            assert!(Plan::decide(&facts, Level::Full).hook(task).is_some());
+        }
+    }
+}
+
+#[test]
+fn only_the_packets_that_end_the_operations_are_looked_at() {
+    let hooks = [
+        ("R4 request received", Arrival::Request),
+        ("R5 responder", Arrival::Request),
+        ("R4 answer received", Arrival::Answer),
+        ("R5 completer", Arrival::Answer),
+    ];
+    for wanted in [&[Arrival::Request][..], &[Arrival::Answer], &[Arrival::Request, Arrival::Answer]] {
+        let plan = Plan::decide(&linux_6_8(), Level::Std).for_arrivals(wanted);
+        for (name, arrival) in hooks {
+            let hook = plan.hook(name).expect("planned");
+            assert_eq!(hook.symbol.is_some(), wanted.contains(&arrival), "{wanted:?}: {name}: {}", hook.reason);
+            assert!(hook.symbol.is_some() || (!hook.mandatory && hook.reason.contains("no operation asked for ends with")));
+        }
+        assert!(symbol(&plan, "R5 requester").is_some() && symbol(&plan, "R6 CQE posted").is_some());
+        assert_eq!(plan.missing().count(), 0);
+    }
+    assert_eq!((Arrival::of(true), Arrival::of(false)), (Arrival::Request, Arrival::Answer), "a ping-pong ends with the peer's request");
 }
 
 #[test]

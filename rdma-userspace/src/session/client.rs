@@ -8,7 +8,7 @@ use super::recording::Recording;
 use super::schedule::{self, Rounds};
 use super::side::{Fetch, Wish};
 use super::{Options, SessionError, facts};
-use crate::probes::{Guardian, Harvest, Level};
+use crate::probes::{Guardian, Harvest, Level, Wanted};
 use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
     Worker, WorkerConfig,
@@ -165,7 +165,7 @@ impl Session {
         progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
         let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
         progress.say("agree", &cpus.to_string());
-        observer.load_with_ring(options.level, options.ring_bytes);
+        observer.load(Wanted { level: options.level, arrivals: options.arrivals(), ring_bytes: options.ring_bytes });
         progress.say("probes", &observer.ask(|it| it.summary())?);
         let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
         let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();

@@ -1,11 +1,18 @@
 //! What a session is asked to do.
 use crate::control::token::Token;
-use crate::probes::Level;
+use crate::probes::{Arrival, Level};
 use crate::runner::{Mode, OpKind};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+impl Options {
+    /// The packets with which the operations end on this side.
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        self.ops.iter().map(|op| Arrival::of(op.server_answers())).collect()
+    }
+}
 
 /// Everything that the user chose.
 #[derive(Clone, Debug)]

@@ -72,6 +72,35 @@ pub struct Candidate {
     pub arguments: &'static [&'static [&'static str]],
 }
 
+/// The packet with which an operation ends for its side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A request of the peer: its SEND or WRITE.
+    Request,
+    /// The answer to an own request: an acknowledgement, data that was read, an atomic's result.
+    Answer,
+}
+
+impl Arrival {
+    /// The one that ends the client's operation, by whether the server answers with an operation of its own.
+    pub const fn of(server_answers: bool) -> Arrival {
+        if server_answers { Arrival::Request } else { Arrival::Answer }
+    }
+
+    /// For readers.
+    const fn text(self) -> &'static str {
+        match self {
+            Arrival::Request => "a request of the peer",
+            Arrival::Answer => "an answer",
+        }
+    }
+
+    /// Why a hook on such packets is left out.
+    pub(super) fn unwanted(self) -> String {
+        format!("no operation asked for ends with {}", self.text())
+    }
+}
+
 /// A place in the kernel that gives events.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {
@@ -89,10 +118,14 @@ pub struct Hook {
     pub candidates: &'static [Candidate],
     /// What makes this hook superfluous where the kernel has it.
     pub covered_by: Option<Cover>,
+    /// Only operations that end with such a packet need it; `None`: all do.
+    pub arrival: Option<Arrival>,
     /// What it means when the driver is loaded and has none of the functions; `None`: it ought to have one.
     pub if_missing: Option<&'static str>,
     /// The lowest level that has it where interrupt handlers run in threads (PREEMPT_RT, `threadirqs`); `None`: the usual one.
     pub level_if_threaded: Option<Level>,
+    /// A function of the driver, and the lowest level that has the hook where the kernel lacks it; `None`: the usual one.
+    pub level_without: Option<(&'static str, Level)>,
     /// Offsets (names of the object's globals) without which it gives nothing.
     pub needs: &'static [&'static str],
     /// Kinds of records.
@@ -222,8 +255,10 @@ impl Hook {
         condition: Condition::Always,
         candidates: &[],
         covered_by: None,
+        arrival: None,
         if_missing: None,
         level_if_threaded: None,
+        level_without: None,
         needs: &[],
         gives: &[],
         silence: None,
@@ -267,6 +302,7 @@ pub fn is_wanted(symbol: &str) -> bool {
             || driver.tasklets.contains(&symbol)
             || driver.works.contains(&symbol)
             || driver.mark == symbol
+            || driver.hooks.iter().any(|hook| hook.level_without.is_some_and(|(name, _)| name == symbol))
             || shapes.any(|name| *name == symbol)
     };
     symbol == THREADED_SYMBOL || super::offsets::ERA_SYMBOLS.contains(&symbol) || DRIVERS.iter().any(of_driver)
