@@ -288,7 +288,7 @@ impl Maker {
         self.wait("wire + peer", 2_000);
         // The sender task is still running and takes the answer along.
         self.rcv(1, WORKER, path::COMPLETER);
-        self.wait("protocol (task was already running)", 500);
+        self.wait("protocol (start not seen)", 500);
         self.cq_post(1, WORKER, CQ, sample.end_wr_id);
         self.wait("detect", 150);
         sample.done_ns = self.now;

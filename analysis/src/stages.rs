@@ -212,8 +212,8 @@ pub const STAGES: &[Stage] = &[
         between: &[(RespStart, CqePosted), (RespWork, CqePosted)],
     },
     Stage {
-        name: "protocol (task was already running)",
-        meaning: "from the packet to the CQE where the task was running already (TASK_BUSY) and took the packet along, or its start is not recorded",
+        name: "protocol (start not seen)",
+        meaning: "from the packet to the CQE where the start of rxe's task is not recorded (level std where rxe has no workqueue), or the task was running already (TASK_BUSY) and took the packet along",
         place: Place::Rxe,
         between: &[(Rcv, CqePosted), (RespQueued, CqePosted)],
     },

@@ -115,7 +115,7 @@ fn offsets_come_from_btf() {
 #[test]
 #[ignore = "runs in the VM"]
 fn events_of_a_real_exchange_arrive() {
-    let mut probes = loaded(Level::Std, &everything());
+    let mut probes = loaded(Level::Full, &everything());
     let before_ns = monotonic_ns();
     probes.attach().expect("attach");
     let (events, pids) = record_exchange(&mut probes, true);

@@ -77,7 +77,7 @@ fn two_capabilities_are_enough_for_the_kernel_stages() {
     for row in &run.manifest.plan {
         println!("{}: {:?}, attached {}, {:?} hits; {}", row.hook, row.symbol, row.attached, row.hits, row.reason);
     }
-    for stage in ["handler", "activation", "run queue", "return to user", "protocol"] {
+    for stage in ["handler", "activation", "run queue", "return to user", "wire + peer"] {
         assert!(stages(run).contains(&stage), "{stage} is not among {:?}; {:?}", stages(run), run.manifest.notes);
     }
     let breakdown = run.breakdown.as_ref().expect("joined");
