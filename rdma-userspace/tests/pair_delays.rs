@@ -10,7 +10,7 @@ mod judge;
 #[expect(dead_code, reason = "these tests need a part of it only")]
 mod program;
 
-use injector::{Attempt, Client, Injection, Injector, Log};
+use injector::{Attempt, Client, Injection, Injector, Log, SoftirqThread, WorkqueueCpus};
 use judge::{Case, Rule};
 use program::{Program, rdmascope, wait_for};
 use rdma_userspace::probes::monotonic_ns;
@@ -174,10 +174,18 @@ fn place_network_interrupts(cpu: u32) {
 fn a_busy_softirq_of_another_device_on_the_interrupts_cpu_is_the_bottom_half() {
     let out = tempfile::tempdir().expect("a folder");
     place_network_interrupts(IRQ_CPU);
+    // rxe's workers, where it has some, do not need that CPU.
+    let _cpus = WorkqueueCpus::only("2");
     let load = SoftirqLoad::of(DELAY_NS);
     let program = start(out.path(), &["--op", "send", "--mode", "event", "-n", "6000"]);
-    Client::of(program.id());
+    let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(IRQ_CPU));
     let injector = Injector::realtime(IRQ_CPU, 100..200, move |log: &mut Log| {
+        // While the client sleeps and nothing was put off, the answer's interrupt is still to come.
+        let looked_ns = monotonic_ns();
+        if !(client.sleeps_in_read() && softirqs.sleeps()) {
+            log.touched(looked_ns, monotonic_ns());
+            return Attempt::NotNow;
+        }
         let (begin_ns, end_ns) = load.run();
         log.injected(begin_ns, end_ns);
         Attempt::Done
