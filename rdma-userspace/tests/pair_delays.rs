@@ -10,7 +10,7 @@ mod judge;
 #[expect(dead_code, reason = "these tests need a part of it only")]
 mod program;
 
-use injector::{Attempt, Client, Injection, Injector, Log, SoftirqThread, WorkqueueCpus};
+use injector::{Attempt, Client, Injector, Log, SoftirqThread, WorkqueueCpus};
 use judge::{Case, Rule};
 use program::{Program, rdmascope, wait_for};
 use rdma_userspace::probes::monotonic_ns;
@@ -35,14 +35,6 @@ fn start(out: &Path, arguments: &[&str]) -> Program {
     let target = ["run", &peer, "--token-file", "/etc/rdmascope.token", "--device", "rxe0", "--connect-timeout", "60"];
     let common = ["--no-peer-capture", "--no-seal", "--no-report", "--quiet", "--out", out, "--cpu", "1"];
     rdmascope(&[&target[..], &common, arguments].concat())
-}
-
-/// Runs to the end under the injector and gives its log.
-fn disturbed(mut program: Program, injector: Injector) -> Vec<Injection> {
-    let end = program.end_within(PATIENCE);
-    let log = injector.stop();
-    assert_eq!(end.code, Some(0), "{}", end.text);
-    log
 }
 
 /// A shell in the other guest.
@@ -102,7 +94,7 @@ fn a_delay_on_the_peers_way_out_is_wire_and_peer() {
         log.touched(end_ns, monotonic_ns() + DELAY_NS);
         Attempt::Done
     });
-    let log = disturbed(program, injector);
+    let log = injector.disturbs(program, PATIENCE);
     let hits = judge::check(out.path(), &log, &Case { stages: &["wire + peer"], delay_ns: DELAY_NS, rule: Rule::Within });
     judge::check_culprit(&hits, "peer", None);
 }
@@ -181,16 +173,14 @@ fn a_busy_softirq_of_another_device_on_the_interrupts_cpu_is_the_bottom_half() {
     let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(IRQ_CPU));
     let injector = Injector::realtime(IRQ_CPU, 100..200, move |log: &mut Log| {
         // While the client sleeps and nothing was put off, the answer's interrupt is still to come.
-        let looked_ns = monotonic_ns();
-        if !(client.sleeps_in_read() && softirqs.sleeps()) {
-            log.touched(looked_ns, monotonic_ns());
+        if log.moment(|| client.sleeps_in_read() && softirqs.sleeps()).is_none() {
             return Attempt::NotNow;
         }
         let (begin_ns, end_ns) = load.run();
         log.injected(begin_ns, end_ns);
         Attempt::Done
     });
-    let log = disturbed(program, injector);
+    let log = injector.disturbs(program, PATIENCE);
     // The interrupt comes while the softirq of `lo` runs; its own softirq has to wait until that one is done.
     judge::check(out.path(), &log, &Case { stages: &["rx interrupt"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
 }

@@ -11,7 +11,7 @@ mod judge;
 #[expect(dead_code, reason = "these tests need a part of it only")]
 mod program;
 
-use injector::{Attempt, Client, Injection, Injector, Partner, SoftirqThread, WorkqueueCpus, pin, spin_until};
+use injector::{Attempt, Client, Injector, Partner, SoftirqThread, WorkqueueCpus, pin, spin_until};
 use judge::{Case, Rule};
 use program::{Program, rdmascope};
 use rdma_userspace::probes::monotonic_ns;
@@ -35,14 +35,6 @@ fn start(out: &Path, arguments: &[&str]) -> Program {
     rdmascope(&[&common, arguments].concat())
 }
 
-/// Runs to the end under the injector and gives its log.
-fn disturbed(mut program: Program, injector: Injector) -> Vec<Injection> {
-    let end = program.end_within(PATIENCE);
-    let log = injector.stop();
-    assert_eq!(end.code, Some(0), "{}", end.text);
-    log
-}
-
 #[test]
 #[ignore = "runs in the VM"]
 fn a_hog_on_the_waiters_cpu_is_run_queue() {
@@ -51,18 +43,14 @@ fn a_hog_on_the_waiters_cpu_is_run_queue() {
     let program = start(out.path(), &["--server-cpu", "0", "--op", "send", "--mode", "event", "-n", SAMPLES]);
     let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(CLIENT_CPU));
     let injector = Injector::realtime(CLIENT_CPU, 80..160, move |log| {
-        let begin_ns = monotonic_ns();
         // Only a thread that sleeps has its wake-up before it; and nothing else that the sample needs may wait for this CPU.
-        if !(client.sleeps_in_read() && softirqs.sleeps()) {
-            log.touched(begin_ns, monotonic_ns());
-            return Attempt::NotNow;
-        }
+        let Some(begin_ns) = log.moment(|| client.sleeps_in_read() && softirqs.sleeps()) else { return Attempt::NotNow };
         spin_until(begin_ns + DELAY_NS);
         log.injected(begin_ns, monotonic_ns());
         Attempt::Done
     });
     let hog = injector.tid();
-    let log = disturbed(program, injector);
+    let log = injector.disturbs(program, PATIENCE);
     let hits = judge::check(out.path(), &log, &Case { stages: &["run queue"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
     println!("the hog is thread {hog}");
     judge::check_culprit(&hits, "run_queue", None);
@@ -76,18 +64,14 @@ fn a_hog_on_the_pollers_cpu_is_detect_with_the_preemption_named() {
     let program = start(out.path(), &[&POLLER[..], &["-n", SAMPLES]].concat());
     let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(CLIENT_CPU));
     let injector = Injector::realtime(CLIENT_CPU, 80..160, move |log| {
-        let begin_ns = monotonic_ns();
         // In user space it polls; inside of a system call it would be its post that is delayed.
-        if !(client.displaced_in_user_space() && softirqs.sleeps()) {
-            log.touched(begin_ns, monotonic_ns());
-            return Attempt::NotNow;
-        }
+        let Some(begin_ns) = log.moment(|| client.displaced_in_user_space() && softirqs.sleeps()) else { return Attempt::NotNow };
         spin_until(begin_ns + DELAY_NS);
         log.injected(begin_ns, monotonic_ns());
         Attempt::Done
     });
     let hog = injector.tid();
-    let log = disturbed(program, injector);
+    let log = injector.disturbs(program, PATIENCE);
     let hits = judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
     judge::check_culprit(&hits, "preempted", Some(hog));
 }
@@ -101,11 +85,7 @@ fn a_move_to_a_busy_cpu_is_detect_with_the_migration_named() {
     let (client, softirqs) = (Client::of(program.id()), SoftirqThread::of(CLIENT_CPU));
     let partner = Partner::on(OTHER_CPU);
     let injector = Injector::realtime(CLIENT_CPU, 100..180, move |log| {
-        let begin_ns = monotonic_ns();
-        if !(client.displaced_in_user_space() && softirqs.sleeps()) {
-            log.touched(begin_ns, monotonic_ns());
-            return Attempt::NotNow;
-        }
+        let Some(begin_ns) = log.moment(|| client.displaced_in_user_space() && softirqs.sleeps()) else { return Attempt::NotNow };
         // The answer comes meanwhile: from then on the sample needs nothing but its own thread.
         spin_until(begin_ns + DELAY_NS / 8);
         let end_ns = begin_ns + DELAY_NS;
@@ -122,7 +102,7 @@ fn a_move_to_a_busy_cpu_is_detect_with_the_migration_named() {
         }
         Attempt::Done
     });
-    let log = disturbed(program, injector);
+    let log = injector.disturbs(program, PATIENCE);
     let hits = judge::check(out.path(), &log, &Case { stages: &["detect"], delay_ns: DELAY_NS, rule: Rule::Overlaps });
     judge::check_culprit(&hits, "migrated", None);
 }

@@ -17,12 +17,6 @@ use super::hit::{Hit, now_ns};
 use super::uverbs::{owner_of, user_handle_of};
 use super::{read, tracked};
 
-macro_rules! globals {
-    ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {
-        $($(#[$doc])* #[unsafe(no_mangle)] static $name: Global<$type> = Global::new($value);)*
-    };
-}
-
 globals! {
     /// `ib_cq.res`.
     OFF_CQ_RES: u32 = OFFSET_UNKNOWN;

@@ -5,11 +5,13 @@
 use aya_ebpf::Global;
 use ebpf_probes::config::OFFSET_UNKNOWN;
 
+/// Globals of the object, for the module that uses them.
 macro_rules! globals {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {
         $($(#[$doc])* #[unsafe(no_mangle)] pub static $name: Global<$type> = Global::new($value);)*
     };
 }
+pub(super) use globals;
 
 globals! {
     /// `task_struct.pid`.

@@ -2,7 +2,7 @@
 //!
 //! A real-time thread takes its CPU the moment its timer ends, so that what it then reads of the thread that it displaced cannot change
 //! before it lets go.
-use super::program::wait_for;
+use super::program::{Program, wait_for};
 use rdma_userspace::probes::monotonic_ns;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
@@ -42,6 +42,16 @@ impl Log {
     /// Notes that the delay was injected in this time.
     pub fn injected(&mut self, begin_ns: u64, end_ns: u64) {
         self.0.push(Injection { begin_ns, end_ns, done: true });
+    }
+
+    /// The begin of an injection if this is the moment for one; else the look is noted.
+    pub fn moment(&mut self, is_right: impl FnOnce() -> bool) -> Option<u64> {
+        let begin_ns = monotonic_ns();
+        if is_right() {
+            return Some(begin_ns);
+        }
+        self.touched(begin_ns, monotonic_ns());
+        None
     }
 
     /// Notes that something else was disturbed in this time.
@@ -110,6 +120,14 @@ impl Injector {
     /// Its thread.
     pub fn tid(&self) -> u32 {
         self.tid
+    }
+
+    /// Lets a program run to its end under the injector and gives the log.
+    pub fn disturbs(self, mut program: Program, patience: Duration) -> Vec<Injection> {
+        let end = program.end_within(patience);
+        let log = self.stop();
+        assert_eq!(end.code, Some(0), "{}", end.text);
+        log
     }
 
     /// Ends it and gives its log.
