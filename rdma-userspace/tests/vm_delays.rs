@@ -89,12 +89,11 @@ fn a_move_to_a_busy_cpu_is_detect_with_the_migration_named() {
         // The answer comes meanwhile: from then on the sample needs nothing but its own thread.
         spin_until(begin_ns + DELAY_NS / 8);
         let end_ns = begin_ns + DELAY_NS;
-        let held = partner.hold(end_ns, begin_ns + DELAY_NS / 4);
-        pin(client.tid(), OTHER_CPU);
+        let moved = partner.hold(end_ns, begin_ns + DELAY_NS / 4) && pin(client.tid(), OTHER_CPU);
         // Off its old CPU; it waits on the new one until the partner lets go.
         std::thread::sleep(Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()) + 2 * MS));
         pin(client.tid(), CLIENT_CPU);
-        if held {
+        if moved {
             log.injected(begin_ns, end_ns);
             log.touched(end_ns, monotonic_ns());
         } else {

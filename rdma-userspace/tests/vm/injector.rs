@@ -4,6 +4,7 @@
 //! before it lets go.
 use super::program::{Program, wait_for};
 use rdma_userspace::probes::monotonic_ns;
+use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use std::fs::{self, File};
@@ -145,17 +146,21 @@ impl Drop for Injector {
 
 /// Pins the calling thread and gives it its priority.
 fn become_realtime(cpu: u32) {
-    pin(gettid(), cpu);
+    assert!(pin(gettid(), cpu), "this thread is alive");
     let tid = gettid().as_raw_nonzero().to_string();
     let set = Command::new("chrt").args(["-f", "-p", PRIORITY, &tid]).status().expect("chrt is in the guest");
     assert!(set.success(), "no real-time priority for the injector");
 }
 
-/// Moves a thread to one CPU.
-pub fn pin(thread: Pid, cpu: u32) {
+/// Moves a thread to one CPU; false: it has ended.
+pub fn pin(thread: Pid, cpu: u32) -> bool {
     let mut cpus = CpuSet::new();
     cpus.set(cpu as usize);
-    sched_setaffinity(Some(thread), &cpus).expect("a thread and a CPU that are there");
+    match sched_setaffinity(Some(thread), &cpus) {
+        Ok(()) => true,
+        Err(Errno::SRCH) => false,
+        Err(error) => panic!("thread {thread:?} cannot be moved to CPU {cpu}: {error}"),
+    }
 }
 
 /// Uses the CPU until then.
