@@ -151,6 +151,18 @@ fn tasks_of_soft_roce_are_at_std_where_they_can_wait_for_a_worker() {
 }
 
 #[test]
+fn the_end_of_a_cq_is_looked_for_where_the_kernel_deletes_cqs() {
+    let of = |functions: &[&str]| {
+        // The rest as on 5.10, whose offsets need no BTF.
+        let plan = Plan::decide(&kernel(&[UVERBS, RXE, TASKS, &["rdma_rxe:rxe_do_task"], functions], &[]), Level::Trace);
+        symbol(&plan, "CQ destroyed").map(str::to_owned)
+    };
+    assert_eq!(of(&["ib_core:rdma_restrack_del"]).as_deref(), Some("ib_core:rdma_restrack_del"));
+    let both = ["ib_core:rdma_restrack_del", "ib_core:rdma_restrack_begin_del", "ib_core:rdma_restrack_commit_del"];
+    assert_eq!(of(&both).as_deref(), Some("ib_core:rdma_restrack_commit_del"), "the function of one step is for other objects");
+}
+
+#[test]
 fn only_the_packets_that_end_the_operations_are_looked_at() {
     let hooks = [
         ("R4 request received", Arrival::Request),

@@ -6,7 +6,7 @@ use super::{Candidate, Condition, Driver, Hook, HookKind, Tried};
 use crate::probes::Level;
 
 const TASK_PID: &[&str] = &["OFF_TASK_PID"];
-/// The argument of `rdma_restrack_add` and `rdma_restrack_del`.
+/// The argument of `rdma_restrack_add`, `rdma_restrack_del` and `rdma_restrack_commit_del`.
 const ENTRY: &[&[&str]] = &[&["struct rdma_restrack_entry *"]];
 
 /// Tracepoints of the kernel itself.
@@ -221,7 +221,12 @@ pub const UVERBS: Driver = Driver {
         Hook {
             name: "CQ destroyed",
             level: Level::Trace,
-            candidates: &[Candidate::with("rdma_restrack_del", Program::RestrackDel, ENTRY)],
+            // Where deletion has two steps (seen on 7.3), `ib_destroy_cq_user` calls the second and never the function of one step, which
+            // that kernel has for other objects.
+            candidates: &[
+                Candidate::with("rdma_restrack_commit_del", Program::RestrackDel, ENTRY),
+                Candidate::with("rdma_restrack_del", Program::RestrackDel, ENTRY),
+            ],
             needs: &["OFF_CQ_RES", "OFF_CQ_RES_TYPE"],
             gives: &[Kind::CqDestroy],
             ..Hook::KPROBE
