@@ -13,8 +13,8 @@ const QP: &[&str] = &["struct rxe_qp *"];
 const QP_OR_VOID: &[&str] = &["struct rxe_qp *", "void *"];
 const SKB: &[&str] = &["struct sk_buff *"];
 const PACKET: &[&str] = &["OFF_PKT_OPCODE", "OFF_PKT_WQE", "OFF_PKT_PSN", "OFF_WQE_WR_ID"];
-/// Where rxe has no workqueue its tasks run in the post or in the softirq that received the packet, which R1, R2, R4 and R6 enclose. Each
-/// is entered twice per packet, once for nothing: a third of all hits, for stages of less than a microsecond.
+/// Where rxe has no workqueue its tasks run in the post or in the softirq that received the packet: R1, R2, R4 and R6 enclose them. Each is
+/// entered twice per packet, once for nothing: 12 of the 43 hits of a SEND.
 const UNQUEUED: Option<(&str, Level)> = Some(("do_work", Level::Full));
 
 /// The driver.
