@@ -2,12 +2,13 @@
 use super::context::Context;
 use super::finding::Finding;
 use super::{Severity, text};
+use crate::kernel::faults;
 use crate::soft_roce;
 use crate::system::process::effective_uid;
 use crate::system::{RdmaDevice, RdmaPort};
 use std::os::unix::fs::PermissionsExt;
 
-pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] = &[present, what_it_is, ports, nodes, stack];
+pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] = &[present, what_it_is, atomics, ports, nodes, stack];
 
 fn present(context: &Context<'_>) -> Vec<Finding> {
     if !context.selected.is_empty() {
@@ -49,6 +50,14 @@ fn what_it_is(context: &Context<'_>) -> Vec<Finding> {
         Finding::ok("device.kind", format!("{}: {what}, firmware {firmware}, NUMA node {node}", device.name))
     };
     context.selected.iter().map(each).collect()
+}
+
+fn atomics(context: &Context<'_>) -> Vec<Finding> {
+    let fault_of = |device: &RdmaDevice| {
+        let fault = faults::atomics(&context.root.path("/"), device.driver.as_deref()?)?;
+        Some(Finding::warn("device.atomics", format!("{}: atomics are refused", device.name)).effect(fault))
+    };
+    context.selected.iter().filter_map(fault_of).collect()
 }
 
 fn ports(context: &Context<'_>) -> Vec<Finding> {

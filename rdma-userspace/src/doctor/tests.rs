@@ -42,6 +42,17 @@ fn a_good_machine_has_no_problem() {
 }
 
 #[test]
+fn atomics_that_would_crash_the_kernel_are_a_warning() {
+    let with = |symbols: &str| doctor(&good().file("proc/kallsyms", symbols), None);
+    let old = with("0000000000000000 t rxe_requester\t[rdma_rxe]\n");
+    let finding = find(&old, "device.atomics");
+    assert_eq!((finding.severity, old.exit_code()), (Severity::Warn, 0));
+    assert!(finding.effect.as_deref().is_some_and(|effect| effect.contains("crash this kernel")), "{finding:?}");
+    let new = with("0000000000000000 t rxe_requester\t[rdma_rxe]\n0000000000000000 t rxe_xmit_packet\t[rdma_rxe]\n");
+    assert!(!new.findings.iter().any(|finding| finding.id == "device.atomics"));
+}
+
+#[test]
 fn no_device_is_a_problem_with_the_command_that_makes_one() {
     let findings = doctor(&base_machine(), None);
     let finding = find(&findings, "device.present");

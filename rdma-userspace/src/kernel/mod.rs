@@ -8,6 +8,7 @@ mod btf_format;
 pub mod btf_reduce;
 mod btf_write;
 pub mod extract;
+pub mod faults;
 pub mod interrupts;
 mod sources;
 pub mod symbols;

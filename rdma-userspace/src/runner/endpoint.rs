@@ -5,11 +5,13 @@ use super::params::{Mode, OpKind, Params, Role};
 use super::payload::Layout;
 use super::rings::{RecvRing, SendRing};
 use super::wr_id::WrIds;
+use crate::kernel::faults;
 use crate::verbs::{
     Access, Batch, Buffer, Channel, Cq, Device, Gid, LinkLayer, MemlockBudget, Mr, Pd, Port, PortState, Qp, QpCaps, RecvWr, Route, SendOp,
     SendWr, VerbsError, gid_table,
 };
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -69,14 +71,27 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether this side's device can do the operation, and its kernel survives it.
+    ///
+    /// # Errors
+    /// [`RunnerError::Refused`] with the reason.
+    pub fn supports(device: &Device, op: OpKind) -> Result<(), RunnerError> {
+        if !op.is_atomic() {
+            return Ok(());
+        }
+        let driver = device.driver();
+        let fault = if device.limits().atomics {
+            faults::atomics(Path::new("/"), &driver).map(str::to_owned)
+        } else {
+            Some(format!("{} ({driver}) has no atomic operations", device.name()))
+        };
+        fault.map_or(Ok(()), |why| Err(RunnerError::Refused { what: op.name(), why }))
+    }
+
     /// Creates everything up to a queue pair in INIT, with its receives posted.
     pub fn create(device: &Device, params: &Params, role: Role) -> Result<Self, RunnerError> {
         params.check()?;
-        let limits = device.limits();
-        if params.op.is_atomic() && !limits.atomics {
-            let why = format!("{} ({}) has no atomic operations", device.name(), device.driver());
-            return Err(RunnerError::Refused { what: params.op.name(), why });
-        }
+        Self::supports(device, params.op)?;
         let port = device.port(params.port)?;
         if port.state != PortState::Active {
             let state = port.state.to_string();

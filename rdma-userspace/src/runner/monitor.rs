@@ -5,6 +5,7 @@
 //! and the blocking read, so that one alone would not do.
 use super::error::RunnerError;
 use crate::verbs::ffi::os;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -102,11 +103,18 @@ pub(crate) struct Watchdog {
 pub(crate) struct Guarded(Arc<Shared>);
 
 impl Watchdog {
-    pub fn spawn() -> Result<(Self, Guarded), RunnerError> {
+    /// Starts the thread; it never takes `measured_cpu`, where there is another CPU for it.
+    pub fn spawn(measured_cpu: Option<u32>) -> Result<(Self, Guarded), RunnerError> {
         os::install_wake_signal().map_err(|source| RunnerError::Thread { what: "the wake-up signal", source })?;
         let shared = Arc::new(Shared { monitor: Monitor::default(), state: Mutex::default(), changed: Condvar::new() });
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("rs-watchdog".into()).spawn(move || watch(&for_thread));
+        let body = move || {
+            if let Some(cpu) = measured_cpu {
+                stay_off(cpu);
+            }
+            watch(&for_thread);
+        };
+        let thread = std::thread::Builder::new().name("rs-watchdog".into()).spawn(body);
         let thread = thread.map_err(|source| RunnerError::Thread { what: "the watchdog thread", source })?;
         Ok((Self { shared: Arc::clone(&shared), thread: Some(thread) }, Guarded(shared)))
     }
@@ -154,6 +162,19 @@ impl Guarded {
     }
 }
 
+/// Takes a CPU from those of the calling thread, unless it is the only one. A watchdog that may not stay off still guards, and what it
+/// takes from the measured thread is told as our own.
+fn stay_off(cpu: u32) {
+    let Ok(mut cpus) = sched_getaffinity(None) else { return };
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return;
+    }
+    cpus.unset(cpu as usize);
+    if cpus.count() > 0 {
+        let _ = sched_setaffinity(None, &cpus);
+    }
+}
+
 fn watch(shared: &Shared) {
     let monitor = &shared.monitor;
     let mut state = shared.lock();
@@ -190,8 +211,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_watchdog_stays_off_the_measured_cpu() {
+        let cpus_without = |cpu: u32| {
+            let body = move || {
+                stay_off(cpu);
+                os::allowed_cpus().unwrap()
+            };
+            std::thread::spawn(body).join().unwrap()
+        };
+        let all = os::allowed_cpus().unwrap();
+        let last = *all.last().unwrap();
+        let others: Vec<u32> = all.iter().copied().filter(|cpu| *cpu != last).collect();
+        assert_eq!(cpus_without(last), if others.is_empty() { all } else { others });
+        // The only CPU is kept.
+        let only = move || {
+            os::pin_to_cpu(last).unwrap();
+            stay_off(last);
+            os::allowed_cpus().unwrap()
+        };
+        assert_eq!(std::thread::spawn(only).join().unwrap(), [last]);
+    }
+
+    #[test]
     fn no_progress_and_abort_are_told_apart() {
-        let (watchdog, guarded) = Watchdog::spawn().unwrap();
+        let (watchdog, guarded) = Watchdog::spawn(None).unwrap();
         let abort = Arc::new(AtomicBool::new(false));
         let spin = |reason| {
             let begin = Instant::now();

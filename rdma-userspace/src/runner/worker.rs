@@ -79,7 +79,7 @@ fn gone() -> Box<RoundFailure> {
 impl Worker {
     /// Starts the thread for a connected endpoint and waits until it is pinned.
     pub fn spawn(endpoint: Endpoint, config: WorkerConfig) -> Result<Self, RunnerError> {
-        let (watchdog, guarded) = Watchdog::spawn()?;
+        let (watchdog, guarded) = Watchdog::spawn(config.cpu)?;
         let (jobs, incoming) = mpsc::channel();
         let (ready_in, ready_out) = mpsc::channel();
         let name = format!("rs-{}-{}", if endpoint.role() == Role::Client { "client" } else { "server" }, endpoint.params.worker);

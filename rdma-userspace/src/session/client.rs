@@ -46,6 +46,7 @@ pub async fn run(options: Options, probes: Guardian) -> Result<(), SessionError>
         .map_err(|source| SessionError::System { what: "opening the progress file".to_owned(), source })?;
     let combinations = combinations(&options, &mut progress)?;
     let device = facts::open_device(options.device.as_deref(), options.port)?;
+    let combinations = possible_on(&device, combinations, &mut progress)?;
     let mut peer = Peer::reach(&options.target, device.name(), options.port, options.connect_timeout).await?;
     let answers = combinations.iter().any(|(op, _)| op.server_answers());
     let outcome = match begin(options, device, probes, answers, &mut peer, &mut progress).await {
@@ -112,6 +113,29 @@ fn combinations(options: &Options, progress: &mut Progress) -> Result<Vec<(OpKin
     match refused {
         Some(error) if all.is_empty() => Err(error.into()),
         _ => Ok(all),
+    }
+}
+
+/// What the device can do of it. The rest is skipped by name, and refused where nothing else is left.
+fn possible_on(
+    device: &Device,
+    combinations: Vec<(OpKind, Vec<Mode>)>,
+    progress: &mut Progress,
+) -> Result<Vec<(OpKind, Vec<Mode>)>, SessionError> {
+    let mut possible = Vec::new();
+    let mut refused = None;
+    for (op, modes) in combinations {
+        match Endpoint::supports(device, op) {
+            Ok(()) => possible.push((op, modes)),
+            Err(error) => {
+                progress.say("skipped", &error.to_string());
+                refused = Some(error);
+            }
+        }
+    }
+    match refused {
+        Some(error) if possible.is_empty() => Err(error.into()),
+        _ => Ok(possible),
     }
 }
 
