@@ -14,7 +14,8 @@ pub fn post(joined: &mut Joined, window: &Window<'_>, sample: &Sample, identity:
     let chain = &mut joined.chain;
     let end = end_of(window, sample, cqe);
     let events = &window.events[..end];
-    let entered = events.iter().position(|event| {
+    // It may even come after the CQE: looked for in the whole post.
+    let entered = window.events.iter().position(|event| {
         (sample.post_begin_ns..=sample.post_end_ns).contains(&event.header.ts_ns)
             && matches!(event.body, Body::RxePost(_))
             && event.header.pid == identity.tid
