@@ -1,7 +1,7 @@
 //! One capture into finished numbers: two passes, the latencies first (they set the bands), then the join.
 use crate::bootstrap::{Compare, Side, compare};
 use crate::capture::costs::Spread;
-use crate::capture::manifest::{Outcome as RunOutcome, Side as End};
+use crate::capture::manifest::{Outcome as RunOutcome, Round, ServerSide, Side as End};
 use crate::capture::{self, Capture, Manifest};
 use crate::compare::{LOSS_LIMIT, SLEPT_MIN};
 use crate::correlate::Totals;
@@ -39,24 +39,37 @@ impl Analysed {
 /// The report over the captures at `dir` (one, or a tree of them).
 ///
 /// # Errors
-/// What opening and reading can meet; a capture that cannot be read fails the report, none is skipped silently.
+/// What opening and reading can meet, where no capture can be read. One that cannot be read beside others is named in the report.
 pub fn report(dir: &Path) -> capture::Result<Report> {
-    let (mut analysed, mut traces) = (Vec::new(), Vec::new());
+    let (mut analysed, mut traces, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first_error = None;
     for found in capture::find(dir)? {
         let path = printable(&found.strip_prefix(dir).unwrap_or(&found).to_string_lossy());
         let path = if path.is_empty() { ".".into() } else { path };
-        let mut capture = Capture::open(&found)?;
-        if capture.manifest.trace.is_some() {
-            traces.push(trace::load(&mut capture, path)?);
-        } else {
-            analysed.push(one(&found, path)?);
+        let read = Capture::open(&found).and_then(|mut capture| {
+            if capture.manifest.trace.is_some() {
+                traces.push(trace::load(&mut capture, path)?);
+            } else {
+                analysed.push(one(&found, path)?);
+            }
+            Ok(())
+        });
+        if let Err(error) = read {
+            unreadable.push(printable(&error.to_string()));
+            first_error.get_or_insert(error);
         }
+    }
+    match first_error {
+        Some(error) if analysed.is_empty() && traces.is_empty() => return Err(error),
+        _ => {}
     }
     let comparisons = poll_event::all(&analysed);
     let mut runs: Vec<RunReport> = analysed.into_iter().map(|it| it.report).collect();
     silent::fill(&mut runs);
-    let warnings = report_warnings(&runs);
-    Ok(Report { schema_version: REPORT_SCHEMA_VERSION, runs, comparisons, traces, warnings })
+    let mut warnings: Vec<String> =
+        unreadable.iter().map(|why| format!("UNREADABLE: {why}. This capture is in no figure; the others are.")).collect();
+    warnings.extend(report_warnings(&runs));
+    Ok(Report { schema_version: REPORT_SCHEMA_VERSION, runs, comparisons, traces, unreadable, warnings })
 }
 
 /// Analyses one capture.
@@ -99,12 +112,21 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
         }
         None => (None, None, Totals::default()),
     };
-    let loss_share = loss_share(&manifest, breakdown.as_ref(), totals);
+    let loss_share = loss_share(&manifest, breakdown.as_ref(), totals).max(seen.missing_share());
     run_warnings(&manifest, breakdown.as_ref(), slept_share, loss_share, totals, &mut warnings);
     let (two_sides, two_sides_absent) = match two_sides::of(dir, &manifest) {
         Ok(found) => (Some(found), None),
         Err(why) => (None, Some(why)),
     };
+    match (&two_sides, &two_sides_absent) {
+        (Some(sides), _) => warnings.extend(sides.damage.iter().map(|what| format!("the server's side: {what}"))),
+        (None, Some(why)) if manifest.server_side == ServerSide::Present => {
+            warnings.push(format!("the server's side was recorded, and is not shown: {why}"));
+        }
+        _ => {}
+    }
+    // How the capture is stored changes no report.
+    let manifest = Manifest { sealed: None, ..manifest };
     let report = RunReport {
         path,
         post: Spread::of(&mut seen.post),
@@ -135,45 +157,75 @@ pub(crate) struct Latencies {
     post: Vec<u64>,
     failed: u64,
     backwards: u64,
+    /// In no round of the manifest.
     homeless: u64,
+    /// Outside of the time of the round that they name.
+    foreign: u64,
+    /// Samples that the manifest counts in its measured rounds, and those of them that are not there.
+    expected: u64,
+    missing: u64,
 }
 
 impl Latencies {
     pub(crate) fn read(capture: &mut Capture) -> capture::Result<Latencies> {
-        let rounds: BTreeMap<u32, (bool, bool)> =
-            capture.manifest.rounds.iter().map(|round| (round.index, (round.traced, round.warmup))).collect();
+        let rounds: BTreeMap<u32, Round> = capture.manifest.rounds.iter().map(|round| (round.index, round.clone())).collect();
+        let mut there: BTreeMap<u32, u64> = BTreeMap::new();
         let mut seen = Latencies::default();
         for sample in capture.samples()? {
             let sample = sample?;
-            let (traced, warmup) = match rounds.get(&sample.round) {
-                Some(found) => *found,
-                None => {
-                    seen.homeless += 1;
-                    continue;
-                }
+            let Some(round) = rounds.get(&sample.round) else {
+                seen.homeless += 1;
+                continue;
             };
-            if warmup {
+            if round.warmup {
                 continue;
             }
+            if !round.holds(&sample) {
+                seen.foreign += 1;
+                continue;
+            }
+            *there.entry(sample.round).or_default() += 1;
             if sample.status != 0 {
                 seen.failed += 1;
                 continue;
             }
             match sample.latency_ns() {
                 Some(latency) => {
-                    let side = if traced { &mut seen.traced } else { &mut seen.untraced };
+                    let side = if round.traced { &mut seen.traced } else { &mut seen.untraced };
                     side.entry(sample.round).or_default().push(latency);
-                    if !traced {
+                    if !round.traced {
                         seen.post.extend(sample.post_end_ns.checked_sub(sample.post_begin_ns));
                     }
                 }
                 None => seen.backwards += 1,
             }
         }
+        let measured = || rounds.values().filter(|round| !round.warmup);
+        seen.expected = total(measured().map(|round| round.samples));
+        let missing = |round: &Round| round.samples.saturating_sub(there.get(&round.index).copied().unwrap_or(0));
+        seen.missing = total(measured().map(missing));
         Ok(seen)
     }
 
+    /// Samples that are not there, as a share of those that the manifest counts.
+    fn missing_share(&self) -> f64 {
+        if self.missing == 0 { 0.0 } else { self.missing as f64 / self.expected as f64 }
+    }
+
     fn warn(&self, warnings: &mut Vec<String>) {
+        if self.missing > 0 {
+            warnings.push(format!(
+                "{} of the {} samples that the manifest counts are not in the capture (it was cut or damaged); every figure lacks them",
+                count(self.missing),
+                count(self.expected)
+            ));
+        }
+        if self.foreign > 0 {
+            warnings.push(format!(
+                "{} samples lie outside the time of their round (damaged, or of another run); they were left out",
+                count(self.foreign)
+            ));
+        }
         if self.backwards > 0 {
             warnings.push(format!("the clock went backwards within {} samples; they have no latency", count(self.backwards)));
         }
@@ -357,7 +409,8 @@ fn report_warnings(runs: &[RunReport]) -> Vec<String> {
         warnings.push("UNSTABLE: in some runs the machine was too noisy for the warm-up to settle; see there.".into());
     }
     for run in runs.iter().filter(|run| run.loss_share > LOSS_LIMIT) {
-        warnings.push(format!("LOSS: {} lost {} of its records or samples (limit {}).", run.path, loss(run.loss_share), loss(LOSS_LIMIT)));
+        let name = if run.path == "." { format!("{} {}", run.manifest.run.op, run.manifest.run.mode) } else { run.path.clone() };
+        warnings.push(format!("LOSS: {name} lost {} of its records or samples (limit {}).", loss(run.loss_share), loss(LOSS_LIMIT)));
     }
     warnings
 }

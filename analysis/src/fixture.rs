@@ -395,6 +395,7 @@ fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         clock_check: Some(ClockCheck { before_ns: 10, kernel_ns: 11, after_ns: 12 }),
         poll_costs: None,
         syscalls: None,
+        sealed: None,
         trace: None,
         notes: Vec::new(),
         outcome: Outcome::Complete,

@@ -52,6 +52,7 @@ pub fn of(dir: &Path, manifest: &Manifest) -> Result<TwoSides, String> {
 
 fn both(dir: &Path, manifest: &Manifest, peer: &Path) -> capture::Result<TwoSides> {
     let server_manifest = Capture::open(peer)?.manifest;
+    same_run(manifest, &server_manifest, peer)?;
     let servers = read::servers(peer, &server_manifest)?;
     let seen = Seen { client: read::shows_cqe(manifest), server: read::shows_cqe(&server_manifest) };
     let mut untraced = Table::new(Seen { client: false, server: false });
@@ -92,7 +93,22 @@ fn both(dir: &Path, manifest: &Manifest, peer: &Path) -> capture::Result<TwoSide
         server_stages: stages.lines(),
         slow,
         notes,
+        damage: servers.damage,
     })
+}
+
+/// Each side names both queue pairs; those of another run have other numbers, or another operation.
+fn same_run(client: &Manifest, server: &Manifest, peer: &Path) -> capture::Result<()> {
+    let (ours, theirs) = (&client.placement, &server.placement);
+    let pair = |manifest: &Manifest| (manifest.run.index, manifest.run.op.clone(), manifest.run.mode.clone());
+    if (ours.qpn, ours.peer_qpn) == (theirs.peer_qpn, theirs.qpn) && pair(client) == pair(server) {
+        return Ok(());
+    }
+    let why = format!(
+        "it is of another run: queue pairs {} and {}, {} {}; the client's are {} and {}, {} {}",
+        theirs.qpn, theirs.peer_qpn, server.run.op, server.run.mode, ours.qpn, ours.peer_qpn, client.run.op, client.run.mode
+    );
+    Err(capture::Error::Damaged { path: peer.to_path_buf(), why })
 }
 
 /// Every joined sample of a run, in the order of the client's posts: traced ones with what the kernels show.
@@ -103,6 +119,7 @@ pub fn pairs(dir: &Path, sink: &mut dyn FnMut(&Pair)) -> capture::Result<()> {
     let manifest = Capture::open(dir)?.manifest;
     let peer = capture::peer_of(dir).ok_or_else(|| capture::Error::NoCapture { path: dir.join(capture::PEER_DIR) })?;
     let server_manifest = Capture::open(&peer)?.manifest;
+    same_run(&manifest, &server_manifest, &peer)?;
     let servers = read::servers(&peer, &server_manifest)?;
     read::clients(dir, &manifest, &mut |client| {
         if let Some(server) = servers.by_key.get(&client.key) {

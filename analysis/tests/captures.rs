@@ -31,7 +31,7 @@ fn sealing_keeps_everything_and_removes_the_log() {
     assert_eq!((samples.len(), records.len(), notes.len()), (fixture.samples.len(), fixture.events.len(), 0));
     assert!(seal::log_ended(&path).expect("reads"));
     let sealed = seal(&path).expect("seals").expect("was a log");
-    assert_eq!((sealed.samples, sealed.events), (samples.len() as u64, records.len() as u64));
+    assert_eq!((sealed.samples.rows, sealed.events.rows), (samples.len() as u64, records.len() as u64));
     assert!(!path.join(LOG_FILE).exists());
     assert_eq!(read(&path).expect("sealed opens"), (samples, records, vec![]));
     assert_eq!(seal(&path).expect("a second time"), None);

@@ -243,7 +243,7 @@ fn play(seed: u64, realtime: bool) -> (Stream, Vec<Truth>) {
         truths.push(machine.truth.clone());
         stream.samples.push(sample);
     }
-    stream.manifest.rounds[0].end_ns = now;
+    (stream.manifest.rounds[0].begin_ns, stream.manifest.rounds[0].end_ns) = (0, now);
     stream.events = machine.events;
     // Stable: what happened at one time on one CPU stays in its order.
     stream.events.sort_by_key(|(header, _)| header.ts_ns);

@@ -132,9 +132,16 @@ fn a_damaged_file_of_another_machine_is_named_with_its_fault() {
     let (text_file, cut) = (file("text", b"not a symbol\n"), file("cut", &whole[..whole.len() / 2]));
     let (zeros, listing) = (file("zeros", &[0; 4096]), file("listing", b"Module Size Used by\n"));
     let named = format!("mlx5_ib={cut}");
+    let unknown = format!("nosuch={vmlinux}");
+    let pipe = dir.path().join("pipe").to_str().expect("plain").to_owned();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there").success());
     for (arguments, words) in [
         (vec!["--kallsyms", &text_file], "holds no kernel symbol"),
         (vec!["--kallsyms", "/no/such/file"], "/no/such/file"),
+        // These would never end.
+        (vec!["--kallsyms", "/dev/zero"], "/dev/zero: it is not a regular file"),
+        (vec!["--kallsyms", &pipe], "it is not a regular file"),
+        (vec!["--kallsyms", &kallsyms, "--btf", &pipe], "it is not a regular file"),
         (vec!["--kallsyms", &kallsyms, "--btf", &cut], "BTF of vmlinux: the data ends before byte"),
         (vec!["--kallsyms", &kallsyms, "--btf", &zeros], "BTF of vmlinux: not BTF"),
         (vec!["--kallsyms", &kallsyms, "--btf", "/no/such/btf"], "/no/such/btf"),
@@ -146,9 +153,13 @@ fn a_damaged_file_of_another_machine_is_named_with_its_fault() {
         assert_eq!(code, Some(1), "{arguments:?}: {text}");
         assert!(text.contains(words), "{arguments:?}: {text}");
     }
-    for arguments in
-        [&["doctor", "--kallsyms", &kallsyms][..], &["doctor", "--probes", "--kallsyms", &kallsyms, "--btf", &vmlinux, "--module-btf", "x"]]
-    {
-        assert_eq!(end(arguments).0, Some(2), "{arguments:?}");
+    let with_btf = ["doctor", "--probes", "--kallsyms", &kallsyms, "--btf", &vmlinux];
+    for arguments in [
+        vec!["doctor", "--kallsyms", &kallsyms],
+        [&with_btf[..], &["--module-btf", "x"]].concat(),
+        [&with_btf[..], &["--module-btf", &unknown]].concat(),
+        vec!["doctor", "--probes", "--device", "rxe0"],
+    ] {
+        assert_eq!(end(&arguments).0, Some(2), "{arguments:?}");
     }
 }

@@ -422,6 +422,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         clock_check: None,
         poll_costs: Some(poll_costs(op, mode)),
         syscalls: None,
+        sealed: None,
         trace: None,
         notes: vec!["made up".into()],
         outcome: Outcome::Complete,
@@ -454,7 +455,7 @@ pub fn report(ops: &[&str], n: usize) -> Report {
             withheld: at != 0,
         })
         .collect();
-    Report { schema_version: 1, runs, comparisons, traces: Vec::new(), warnings: vec![MARK.into()] }
+    Report { schema_version: 1, runs, comparisons, traces: Vec::new(), unreadable: Vec::new(), warnings: vec![MARK.into()] }
 }
 
 /// The same report as if it had been made under emulation.

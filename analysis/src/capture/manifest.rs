@@ -1,6 +1,7 @@
 //! The manifest of a capture: everything about a run that is not a sample or an event.
 //!
 //! Every field that a machine may not tell is an `Option`: absent is said as absent.
+use super::Sample;
 use super::costs::{PollCosts, Spread};
 pub use super::trace::{FoundThread, InterruptRow, KnownCq, TraceFacts, TracedProcess, UnreadCqes};
 use serde::{Deserialize, Serialize};
@@ -107,10 +108,31 @@ pub struct Manifest {
     /// Set where this is a trace of programs that are not ours: events only, no samples and no rounds.
     #[serde(default)]
     pub trace: Option<TraceFacts>,
+    /// What the sealed files hold; `None` while the capture is a log, or an older version sealed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Sealed>,
     /// Plain sentences that a reader of the numbers must know.
     pub notes: Vec<String>,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+/// The sums of the two sealed files: a reader that finds others says that the file is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// Of `samples.parquet`.
+    pub samples: Sum,
+    /// Of `events.parquet`.
+    pub events: Sum,
+}
+
+/// Number of rows, and the CRC-32C over them in order, each as in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum {
+    /// Rows.
+    pub rows: u64,
+    /// CRC-32C (Castagnoli) of their bytes.
+    pub crc32c: u32,
 }
 
 /// The machine that ran this side.
@@ -233,6 +255,14 @@ pub struct Placement {
     pub irq_cpus: Option<String>,
     /// One sentence: vector → interrupt CPU → waiter CPU.
     pub text: String,
+}
+
+impl Round {
+    /// Whether the sample lies in the time of this round, as all of its own do: the runner takes begin and end around them.
+    pub fn holds(&self, sample: &Sample) -> bool {
+        let times = [sample.post_begin_ns, sample.done_ns];
+        times.iter().all(|ns| (self.begin_ns..=self.end_ns).contains(ns))
+    }
 }
 
 /// One uninterrupted block of samples.

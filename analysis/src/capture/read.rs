@@ -143,7 +143,8 @@ impl Capture {
     /// [`Error::Io`], [`Error::Parquet`], or [`Error::Damaged`] when a file is not of this format at all.
     pub fn streams(&mut self) -> Result<Streams> {
         if self.sealed {
-            return Ok(Streams { samples: seal::read_samples(&self.dir)?, records: seal::read_records(&self.dir)? });
+            let sealed = self.manifest.sealed;
+            return Ok(Streams { samples: seal::read_samples(&self.dir, sealed)?, records: seal::read_records(&self.dir, sealed)? });
         }
         self.log_streams()
     }
@@ -153,7 +154,7 @@ impl Capture {
     /// # Errors
     /// As [`Capture::streams`].
     pub fn samples(&mut self) -> Result<Stream<Sample>> {
-        if self.sealed { seal::read_samples(&self.dir) } else { Ok(self.log_streams()?.samples) }
+        if self.sealed { seal::read_samples(&self.dir, self.manifest.sealed) } else { Ok(self.log_streams()?.samples) }
     }
 
     fn log_streams(&mut self) -> Result<Streams> {

@@ -1,6 +1,7 @@
 //! Sealing: the log becomes `samples.parquet` and `events.parquet` (zstd, delta encoding for what grows), and goes away only
 //! after both files were read back and hold the same.
 use super::error::{Error, Result};
+use super::manifest::{Sealed, Sum};
 use super::read::{Capture, LogBlocks, Stream, open_file};
 use super::record::Record;
 use super::{EVENTS_FILE, LOG_FILE, SAMPLES_FILE, Sample};
@@ -28,15 +29,6 @@ const SAMPLE_U64: [&str; 8] =
 const SAMPLE_U32: [&str; 2] = ["qpn", "round"];
 const SAMPLE_U16: [&str; 4] = ["worker", "status", "waits", "empty_wakeups"];
 
-/// What was sealed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sealed {
-    /// Samples written.
-    pub samples: u64,
-    /// Events written.
-    pub events: u64,
-}
-
 /// Seals the capture in `dir`. The log must have ended in order, or nobody may be writing it any more: that is the caller's to know.
 /// A capture that is sealed already is left alone.
 ///
@@ -56,15 +48,15 @@ pub fn seal(dir: &Path) -> Result<Option<Sealed>> {
         let path = dir.join(name);
         fs::rename(beside(dir, name), &path).map_err(Error::io("replace", &path))?;
     }
-    if !capture.notes.is_empty() || !capture.unknown_kinds.is_empty() {
-        let mut manifest = capture.manifest.clone();
-        manifest.notes.extend(capture.notes.iter().cloned());
-        manifest.notes.extend(capture.unknown_kinds.iter().map(|(kind, n)| format!("{n} records of kind {kind}, unknown to this version")));
-        super::log::write_manifest(dir, &manifest)?;
-    }
+    let sealed = Sealed { samples, events: records };
+    let mut manifest = capture.manifest.clone();
+    manifest.sealed = Some(sealed);
+    manifest.notes.extend(capture.notes.iter().cloned());
+    manifest.notes.extend(capture.unknown_kinds.iter().map(|(kind, n)| format!("{n} records of kind {kind}, unknown to this version")));
+    super::log::write_manifest(dir, &manifest)?;
     let log = dir.join(LOG_FILE);
     fs::remove_file(&log).map_err(Error::io("remove", &log))?;
-    Ok(Some(Sealed { samples: samples.rows, events: records.rows }))
+    Ok(Some(sealed))
 }
 
 /// True when the log in `dir` has its end mark: nobody writes it any more and it may be sealed.
@@ -81,21 +73,14 @@ fn beside(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.new"))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sum {
-    rows: u64,
-    crc32c: u32,
-}
-
 impl Sum {
-    const ZERO: Sum = Sum { rows: 0, crc32c: 0 };
     fn add(&mut self, bytes: &[u8]) {
         (self.rows, self.crc32c) = (self.rows + 1, crc32c::crc32c_append(self.crc32c, bytes));
     }
 }
 
 fn check<T: IntoBytes + zerocopy::Immutable>(dir: &Path, name: &str, written: Sum, read: Stream<T>) -> Result<()> {
-    let mut sum = Sum::ZERO;
+    let mut sum = Sum::default();
     for item in read {
         sum.add(item?.as_bytes());
     }
@@ -130,7 +115,7 @@ fn write<T: IntoBytes + zerocopy::Immutable>(
     }
     let failed = || Error::parquet("write", &path);
     let mut writer = ArrowWriter::try_new(file, schema.clone(), Some(properties.build())).map_err(failed())?;
-    let mut sum = Sum::ZERO;
+    let mut sum = Sum::default();
     let mut rows = Vec::with_capacity(BATCH_ROWS);
     let flush = |rows: &mut Vec<T>, writer: &mut ArrowWriter<File>| -> Result<()> {
         let made = batch(schema, rows).map_err(|e| failed()(e.into()))?;
@@ -222,20 +207,51 @@ fn record_batch(schema: &Arc<Schema>, rows: &[Record]) -> std::result::Result<Re
     RecordBatch::try_new(schema.clone(), columns)
 }
 
-/// The sealed samples of `dir`, by time.
+/// The sealed samples of `dir`, by time. Where `sealed` tells what the file holds, the last item is an error when it holds something else.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Parquet`]; [`Error::Damaged`] when a column is missing.
-pub fn read_samples(dir: &Path) -> Result<Stream<Sample>> {
-    read_samples_from(&dir.join(SAMPLES_FILE))
+pub fn read_samples(dir: &Path, sealed: Option<Sealed>) -> Result<Stream<Sample>> {
+    let path = dir.join(SAMPLES_FILE);
+    Ok(summed(read_samples_from(&path)?, path, sealed.map(|it| it.samples)))
 }
 
 /// The sealed events of `dir`, by time.
 ///
 /// # Errors
 /// As [`read_samples`].
-pub fn read_records(dir: &Path) -> Result<Stream<Record>> {
-    read_records_from(&dir.join(EVENTS_FILE))
+pub fn read_records(dir: &Path, sealed: Option<Sealed>) -> Result<Stream<Record>> {
+    let path = dir.join(EVENTS_FILE);
+    Ok(summed(read_records_from(&path)?, path, sealed.map(|it| it.events)))
+}
+
+/// The same items, and an error at their end when their sum is not the expected one.
+fn summed<T: IntoBytes + zerocopy::Immutable + 'static>(items: Stream<T>, path: PathBuf, expected: Option<Sum>) -> Stream<T> {
+    let Some(expected) = expected else { return items };
+    let mut items = items;
+    let mut sum = Sum::default();
+    let mut is_over = false;
+    Box::new(std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        match items.next() {
+            Some(Ok(item)) => {
+                sum.add(item.as_bytes());
+                Some(Ok(item))
+            }
+            None if sum != expected => {
+                is_over = true;
+                Some(Err(Error::damaged(&path, mismatch(sum, expected))))
+            }
+            other => other,
+        }
+    }))
+}
+
+fn mismatch(found: Sum, expected: Sum) -> String {
+    let (rows, crc) = (found.rows, found.crc32c);
+    format!("damaged: {rows} rows with checksum {crc:08x}; it was sealed with {} rows and {:08x}", expected.rows, expected.crc32c)
 }
 
 fn read_samples_from(path: &Path) -> Result<Stream<Sample>> {

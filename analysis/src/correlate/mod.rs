@@ -92,7 +92,9 @@ pub fn each(
     let mut inferred = if options.mutant { Inferred::mutant() } else { Inferred::default() };
     for sample in samples {
         let sample = sample?;
-        if sample.status != 0 || !manifest.rounds.iter().any(|round| round.index == sample.round && round.traced && !round.warmup) {
+        if sample.status != 0
+            || !manifest.rounds.iter().any(|round| round.index == sample.round && round.traced && !round.warmup && round.holds(&sample))
+        {
             continue;
         }
         buffer.forget_before(sample.post_begin_ns);

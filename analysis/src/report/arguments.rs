@@ -11,8 +11,9 @@ pub const EXAMPLES: &str = "Examples (`results` is a folder with captures; `rdma
   rdmascope-report results --json report.json  for scripts
   rdmascope-report results --html site         site/index.html for a browser, with its charts
 
-Exit codes: 0 done, 1 failed (nothing readable), 2 usage, 3 done, but more than
-0.1 % of the records were lost, 5 done, but a run never settled (UNSTABLE).";
+Exit codes: 0 done, 1 failed (a capture could not be read; the others are
+reported), 2 usage, 3 done, but more than 0.1 % of the records or samples were
+lost, 5 done, but a run never settled (UNSTABLE).";
 
 /// Flags of a report.
 #[derive(Clone, Debug, clap::Args)]

@@ -58,13 +58,15 @@ pub enum Error {
     Json(#[from] serde_json::Error),
 }
 
+/// Exit code of a report that lacks captures which could not be read.
+pub const EXIT_UNREADABLE: u8 = 1;
 /// Exit code of a report that is complete but rests on too lossy records.
 pub const EXIT_LOSS: u8 = 3;
 /// Exit code of a report over a run that never settled.
 pub const EXIT_UNSTABLE: u8 = 5;
 
-/// Analyses, prints to `out`, writes what was asked for. Returns the report and the exit code (0, 3 for loss over the limit, or 5 for a run
-/// that never settled).
+/// Analyses, prints to `out`, writes what was asked for. Returns the report and the exit code (0, 1 where a capture beside others
+/// could not be read, 3 for loss over the limit, or 5 for a run that never settled).
 ///
 /// # Errors
 /// [`Error`]; nothing is written before the analysis is done.
@@ -86,10 +88,11 @@ pub fn run(options: &Options, out: &mut dyn io::Write) -> Result<(Report, u8), E
     let shares = report.runs.iter().map(|run| run.loss_share).chain(report.traces.iter().map(|it| it.loss_share));
     let lossy = shares.into_iter().any(|share| share > LOSS_LIMIT);
     let unstable = report.runs.iter().any(|run| matches!(run.manifest.outcome, Outcome::Unstable(_)));
-    let code = match (lossy, unstable) {
-        (true, _) => EXIT_LOSS,
-        (false, true) => EXIT_UNSTABLE,
-        (false, false) => 0,
+    let code = match (report.unreadable.is_empty(), lossy, unstable) {
+        (false, ..) => EXIT_UNREADABLE,
+        (true, true, _) => EXIT_LOSS,
+        (true, false, true) => EXIT_UNSTABLE,
+        (true, false, false) => 0,
     };
     Ok((report, code))
 }

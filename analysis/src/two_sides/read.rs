@@ -8,6 +8,7 @@ use crate::correlate::flags::Flag;
 use crate::correlate::identity::Identity;
 use crate::correlate::{self, Options, Outcome};
 use crate::stages::Point;
+use crate::units::count;
 use ebpf_probes::{Body, Kind, RxeXmit};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,6 +41,8 @@ pub(super) struct Server {
 pub(super) struct Servers {
     pub by_key: ByKey<Server>,
     pub stages: Stages,
+    /// What is not there of what was recorded.
+    pub damage: Vec<String>,
 }
 
 /// Can this side's events say when a CQE was written?
@@ -51,7 +54,7 @@ pub(super) fn shows_cqe(manifest: &Manifest) -> bool {
 
 fn is_measured(manifest: &Manifest, sample: &Sample) -> Option<bool> {
     let round = manifest.rounds.iter().find(|round| round.index == sample.round && !round.warmup)?;
-    (sample.status == 0).then_some(round.traced)
+    (sample.status == 0 && round.holds(sample)).then_some(round.traced)
 }
 
 /// The client's samples: untraced ones, then traced ones, each by time.
@@ -94,12 +97,19 @@ pub(super) fn clients(dir: &Path, manifest: &Manifest, sink: &mut dyn FnMut(Clie
 pub(super) fn servers(dir: &Path, manifest: &Manifest) -> capture::Result<Servers> {
     let mut by_key: ByKey<Server> = BTreeMap::new();
     let mut any_traced = false;
-    for sample in Capture::open(dir)?.samples()? {
+    let mut capture = Capture::open(dir)?;
+    for sample in capture.samples()? {
         let sample = sample?;
         let Some(traced) = is_measured(manifest, &sample) else { continue };
         any_traced |= traced;
         let plain = Server { sample, sent_ns: None, arrived_ns: None, cqe_ns: None, lost: false };
         by_key.insert(key(sample.round, sample.begin_wr_id), plain);
+    }
+    let mut damage = std::mem::take(&mut capture.notes);
+    let counted = manifest.rounds.iter().filter(|round| !round.warmup).map(|round| round.samples).fold(0, u64::saturating_add);
+    let missing = counted.saturating_sub(by_key.len() as u64);
+    if missing > 0 {
+        damage.push(format!("{} of the {} samples that its manifest counts are not there", count(missing), count(counted)));
     }
     let mut stages = Stages::default();
     if any_traced {
@@ -113,7 +123,7 @@ pub(super) fn servers(dir: &Path, manifest: &Manifest) -> capture::Result<Server
             stages.add(server, &outcome.joined.chain);
         })?;
     }
-    Ok(Servers { by_key, stages })
+    Ok(Servers { by_key, stages, damage })
 }
 
 fn fill(server: &mut Server, outcome: &Outcome) {

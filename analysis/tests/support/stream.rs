@@ -35,6 +35,7 @@ impl Stream {
         let mut manifest = generate(Scenario::SendEvent612, 1, 0, 1).manifest;
         manifest.run.op = "read".into();
         manifest.run.same_kernel = false;
+        manifest.rounds[0].begin_ns = 0;
         let mut parser =
             Parser { stream: Stream { manifest, samples: Vec::new(), events: Vec::new(), expected: Vec::new() }, base_ns: SPACING_NS };
         for line in text.lines() {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 Exit code 1: something makes a measurement impossible.")]
 pub struct Args {
     /// Only this RDMA device.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "probes")]
     device: Option<String>,
 
     /// JSON instead of text.

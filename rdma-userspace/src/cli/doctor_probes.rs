@@ -1,7 +1,7 @@
 //! `rdmascope doctor --probes`: which hooks the kernel offers, of this machine or of one whose files are given.
 use super::print;
 use crate::kernel::Sources;
-use crate::probes::{Level, Plan, View, extract};
+use crate::probes::{Level, Plan, View, drivers, extract};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,7 +41,13 @@ pub struct PlanArgs {
 
 fn module_btf(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.replace('-', "_"), PathBuf::from(file))),
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+            let (name, known) = (name.replace('-', "_"), drivers::modules());
+            if known.contains(&name.as_str()) {
+                return Ok((name, PathBuf::from(file)));
+            }
+            Err(format!("no hook is in a module {name}; they are in {}", known.join(", ")))
+        }
         _ => Err("it is NAME=FILE, such as mlx5_ib=mlx5_ib.btf".to_owned()),
     }
 }

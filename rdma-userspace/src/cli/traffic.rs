@@ -94,7 +94,7 @@ pub struct Traffic {
     #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     connect_timeout: u64,
 
-    /// Keep the append-only logs instead of sealing the captures to Parquet (`rdmascope report` seals them later).
+    /// Keep the append-only logs instead of sealing the captures to Parquet; a report reads both.
     #[arg(long)]
     no_seal: bool,
 

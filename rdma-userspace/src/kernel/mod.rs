@@ -21,6 +21,9 @@ use btf::Btf;
 pub use sources::Sources;
 use symbols::Symbols;
 
+/// Longest file that is read; symbols and BTF of today's kernels have some MiB.
+const FILE_MAX_BYTES: u64 = 256 << 20;
+
 /// Why facts could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
@@ -121,7 +124,7 @@ impl Facts {
     pub fn from_sources(sources: &Sources, wanted_symbols: impl Fn(&str) -> bool, wanted_modules: &[&str]) -> Result<Self, KernelError> {
         let kallsyms = &sources.kallsyms;
         let unreadable = |error| KernelError::Read { path: kallsyms.clone(), error };
-        let file = std::fs::File::open(kallsyms).map_err(unreadable)?;
+        let file = open(kallsyms).map_err(unreadable)?;
         let is_wanted = |name: &str| wanted_symbols(name) || tracepoint_of(name).is_some_and(&wanted_symbols);
         let symbols = Symbols::read(std::io::BufReader::new(file), is_wanted).map_err(unreadable)?;
         if sources.is_strict && symbols.is_empty() {
@@ -175,7 +178,7 @@ impl Facts {
         is_named: bool,
         base: Option<Arc<Btf>>,
     ) -> Result<Option<Btf>, KernelError> {
-        let read = match std::fs::read(path) {
+        let read = match bytes_of(path) {
             Ok(bytes) => Btf::parse(bytes, base).map(Some).map_err(|error| KernelError::Btf { of: name.to_owned(), error }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !is_named => Ok(None),
             Err(error) => Err(KernelError::Read { path: path.to_owned(), error }),
@@ -236,8 +239,30 @@ fn modules(root: &Path) -> HashSet<String> {
     text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
+/// Opens a file about a kernel, for at most [`FILE_MAX_BYTES`]. A pipe would block for ever and a device may never end: both are refused.
+fn open(path: &Path) -> std::io::Result<impl std::io::Read> {
+    use std::io::Read;
+    let refused = |why: String| std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
+    let file = std::fs::metadata(path)?;
+    if !file.is_file() {
+        return Err(refused("it is not a regular file".to_owned()));
+    }
+    if file.len() > FILE_MAX_BYTES {
+        return Err(refused(format!("it is longer than {} MiB, which no kernel's is", FILE_MAX_BYTES >> 20)));
+    }
+    Ok(std::fs::File::open(path)?.take(FILE_MAX_BYTES))
+}
+
+fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut open(path)?, &mut bytes)?;
+    Ok(bytes)
+}
+
 fn modules_of_file(path: &Path) -> Result<HashSet<String>, KernelError> {
-    let text = std::fs::read_to_string(path).map_err(|error| KernelError::Read { path: path.to_owned(), error })?;
+    let unreadable = |error| KernelError::Read { path: path.to_owned(), error };
+    let text =
+        String::from_utf8(bytes_of(path).map_err(unreadable)?).map_err(|_| KernelError::NotModules { path: path.to_owned(), line: 1 })?;
     let name = |(index, line): (usize, &str)| {
         let mut words = line.split_whitespace();
         let (name, size) = (words.next(), words.next());

@@ -1,5 +1,6 @@
 //! The client's way through a session: agree, open the runs of an operation, warm up, interleave the rounds, record, close.
 use super::bypass;
+use super::combinations::{combinations, params, possible_on};
 use super::costs::{self, CostRun};
 use super::peer::Peer;
 use super::placement::{self, Cpus};
@@ -10,8 +11,8 @@ use super::side::{Fetch, Wish};
 use super::{Options, SessionError, facts};
 use crate::probes::{Guardian, Harvest, Level, Wanted};
 use crate::runner::{
-    Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, RunnerError, Warmup, WarmupStep,
-    Worker, WorkerConfig,
+    Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, Warmup, WarmupStep, Worker,
+    WorkerConfig,
 };
 use crate::system::stat::{machine_busy_ns, machine_steal_ns};
 use crate::system::threads;
@@ -19,6 +20,7 @@ use crate::verbs::{Device, GidPair, choose_pair, gid_table};
 use analysis::capture::Sample;
 use analysis::capture::manifest::{KernelThread, Outcome, Round, ServerSide, SyscallRound};
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -43,10 +45,10 @@ const PEER_STORY: Duration = Duration::from_millis(500);
 /// What ended it early. The captures are closed and valid all the same.
 pub async fn run(options: Options, probes: Guardian) -> Result<(), SessionError> {
     let mut progress = Progress::new(options.quiet, options.progress_json.as_deref())
-        .map_err(|source| SessionError::System { what: "opening the progress file".to_owned(), source })?;
-    let combinations = combinations(&options, &mut progress)?;
+        .map_err(|source| SessionError::System { what: opening(options.progress_json.as_deref()), source })?;
+    let asked = combinations(&options, &mut progress)?;
     let device = facts::open_device(options.device.as_deref(), options.port)?;
-    let combinations = possible_on(&device, combinations, &mut progress)?;
+    let combinations = possible_on(&device, asked, &mut progress)?;
     let mut peer = Peer::reach(&options.target, device.name(), options.port, options.connect_timeout).await?;
     let answers = combinations.iter().any(|(op, _)| op.server_answers());
     let outcome = match begin(options, device, probes, answers, &mut peer, &mut progress).await {
@@ -55,6 +57,10 @@ pub async fn run(options: Options, probes: Guardian) -> Result<(), SessionError>
     };
     peer.leave(outcome.as_ref().err()).await;
     outcome
+}
+
+fn opening(progress: Option<&Path>) -> String {
+    progress.map_or_else(|| "reporting progress".to_owned(), |path| format!("opening {} for --progress-json", path.display()))
 }
 
 /// Sets the session up. Both sides load their probes at the same time, where both have a kernel of their own.
@@ -87,66 +93,6 @@ async fn begin(
     }
     session.side = wish;
     Ok(session)
-}
-
-/// Which operation runs in which modes. What an operation cannot do is refused when it was asked for alone, and skipped by name otherwise.
-fn combinations(options: &Options, progress: &mut Progress) -> Result<Vec<(OpKind, Vec<Mode>)>, SessionError> {
-    let alone = options.ops.len() * options.modes.len() == 1;
-    let mut all = Vec::new();
-    let mut refused = None;
-    for &op in &options.ops {
-        let mut modes = Vec::new();
-        for &mode in &options.modes {
-            match params(options, op, mode).check() {
-                Ok(()) => modes.push(mode),
-                Err(error) if alone || !matches!(error, RunnerError::Refused { .. }) => return Err(error.into()),
-                Err(error) => {
-                    progress.say("skipped", &error.to_string());
-                    refused = Some(error);
-                }
-            }
-        }
-        if !modes.is_empty() {
-            all.push((op, modes));
-        }
-    }
-    match refused {
-        Some(error) if all.is_empty() => Err(error.into()),
-        _ => Ok(all),
-    }
-}
-
-/// What the device can do of it. The rest is skipped by name, and refused where nothing else is left.
-fn possible_on(
-    device: &Device,
-    combinations: Vec<(OpKind, Vec<Mode>)>,
-    progress: &mut Progress,
-) -> Result<Vec<(OpKind, Vec<Mode>)>, SessionError> {
-    let mut possible = Vec::new();
-    let mut refused = None;
-    for (op, modes) in combinations {
-        match Endpoint::supports(device, op) {
-            Ok(()) => possible.push((op, modes)),
-            Err(error) => {
-                progress.say("skipped", &error.to_string());
-                refused = Some(error);
-            }
-        }
-    }
-    match refused {
-        Some(error) if possible.is_empty() => Err(error.into()),
-        _ => Ok(possible),
-    }
-}
-
-/// Parameters of a run, as far as the options decide them.
-fn params(options: &Options, op: OpKind, mode: Mode) -> Params {
-    Params {
-        server_mode: options.server_mode.unwrap_or(mode),
-        port: options.port,
-        comp_vector: options.comp_vector,
-        ..Params::new(op, mode, options.size_bytes)
-    }
 }
 
 /// One run while it is open.

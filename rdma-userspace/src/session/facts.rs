@@ -125,6 +125,7 @@ pub fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &E
         clock_check: None,
         poll_costs: None,
         syscalls: None,
+        sealed: None,
         trace: None,
         notes: loopback.then(|| "loopback: both ends ran on this host, as two processes".to_owned()).into_iter().collect(),
         outcome: Outcome::Recording,

@@ -6,6 +6,7 @@
 
 mod bypass;
 mod client;
+mod combinations;
 mod costs;
 mod facts;
 mod options;

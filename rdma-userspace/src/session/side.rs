@@ -154,6 +154,7 @@ fn manifest(ours: &Manifest, told: &Told, wish: &Wish, peer: &Peer) -> Manifest 
         clock_check: told.clock_check.clone(),
         poll_costs: None,
         syscalls: None,
+        sealed: None,
         notes: told.notes.iter().chain(&wish.note).cloned().collect(),
         outcome: Outcome::Recording,
         ..ours.clone()

@@ -44,6 +44,7 @@ pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
         clock_check: Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns }),
         poll_costs: None,
         syscalls: None,
+        sealed: None,
         trace: Some(TraceFacts { targets: targets.to_owned(), ..TraceFacts::default() }),
         notes: Vec::new(),
         outcome: Outcome::Recording,
