@@ -1,12 +1,16 @@
 //! The pairing token: 128 random bits that a client must show before a server does anything for it.
 use super::ControlError;
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 /// The fewest characters that a token in a file must have.
 pub const TOKEN_MIN_CHARS: usize = 16;
 /// The most.
 pub const TOKEN_MAX_CHARS: usize = 256;
+
+/// What is read of a token's file.
+const FILE_MAX_BYTES: u64 = 4096;
 
 /// A token. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,7 +49,12 @@ impl Token {
     /// When the file cannot be read or holds no token.
     pub fn from_file(path: &Path) -> Result<Token, ControlError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| ControlError::Token { path: name.clone(), why: error.to_string() })?;
+        let unusable = |why: String| ControlError::Token { path: name.clone(), why };
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|error| unusable(error.to_string()))?;
+        // A device may never end.
+        file.take(FILE_MAX_BYTES).read_to_end(&mut bytes).map_err(|error| unusable(error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| unusable("it is not text; a token is what `rdmascope serve` prints".to_owned()))?;
         Token::parse(&text, &name)
     }
 
@@ -80,6 +89,21 @@ mod tests {
         assert!(token.matches(&text));
         assert!(!token.matches(&text[..31]) && !token.matches(&format!("{text}0")) && !token.matches(""));
         assert_ne!(Token::random().expect("random"), token);
+    }
+
+    #[test]
+    fn a_file_without_a_token_is_refused_and_an_endless_one_ends() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("token");
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).expect("writes");
+            Token::from_file(&file).expect_err("refused").to_string()
+        };
+        assert!(refused(&[0xff; 32]).contains("it is not text"));
+        assert!(refused(b"").contains("0 characters"));
+        assert!(Token::from_file(Path::new("/dev/zero")).is_err());
+        std::fs::write(&file, "0123456789abcdef\n").expect("writes");
+        assert_eq!(Token::from_file(&file).expect("a token").reveal(), "0123456789abcdef");
     }
 
     #[test]
