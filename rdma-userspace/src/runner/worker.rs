@@ -79,7 +79,9 @@ fn gone() -> Box<RoundFailure> {
 impl Worker {
     /// Starts the thread for a connected endpoint and waits until it is pinned.
     pub fn spawn(endpoint: Endpoint, config: WorkerConfig) -> Result<Self, RunnerError> {
-        let (watchdog, guarded) = Watchdog::spawn(config.cpu)?;
+        // The client is what is measured. A server that kept its own watchdog off its CPU would send it to the client's, where there are two.
+        let measured_cpu = config.cpu.filter(|_| endpoint.role() == Role::Client);
+        let (watchdog, guarded) = Watchdog::spawn(measured_cpu)?;
         let (jobs, incoming) = mpsc::channel();
         let (ready_in, ready_out) = mpsc::channel();
         let name = format!("rs-{}-{}", if endpoint.role() == Role::Client { "client" } else { "server" }, endpoint.params.worker);
