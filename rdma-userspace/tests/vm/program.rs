@@ -77,6 +77,14 @@ impl Program {
         assert!(sent.success(), "no process {} to signal", self.id());
     }
 
+    /// Where its threads are, in the kernel too: what keeps a program from ending.
+    fn threads(&self) -> String {
+        let folder = format!("/proc/{}/task", self.id());
+        let tasks = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let text = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        tasks.map(|task| format!("{}{}", text(task.path().join("stat")), text(task.path().join("stack")))).collect()
+    }
+
     /// Waits for its end; a program that goes on is a failure.
     pub fn end_within(&mut self, deadline: Duration) -> End {
         let mut status = None;
@@ -84,8 +92,10 @@ impl Program {
             status = self.child.try_wait().expect("our child");
             status.is_some()
         });
-        let status =
-            status.unwrap_or_else(|| panic!("{} did not end within {} s; it said: {}", self.name, deadline.as_secs(), self.text()));
+        let status = status.unwrap_or_else(|| {
+            let threads = self.threads();
+            panic!("{} did not end within {} s; it said: {}\nits threads:\n{threads}", self.name, deadline.as_secs(), self.text())
+        });
         for reader in self.readers.drain(..) {
             reader.join().expect("readers do not panic");
         }
