@@ -13,7 +13,7 @@ use crate::trace;
 use crate::units::{count, loss, percent};
 use crate::verdict::Judge;
 use crate::words::printable;
-use crate::{bypass, compare as poll_event, silent, two_sides};
+use crate::{bypass, compare as poll_event, names, silent, two_sides};
 use ebpf_probes::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -63,8 +63,10 @@ pub fn report(dir: &Path) -> capture::Result<Report> {
         Some(error) if analysed.is_empty() && traces.is_empty() => return Err(error),
         _ => {}
     }
-    let comparisons = poll_event::all(&analysed);
+    let mut comparisons = poll_event::all(&analysed);
+    names::of_comparisons(&mut comparisons);
     let mut runs: Vec<RunReport> = analysed.into_iter().map(|it| it.report).collect();
+    names::of_runs(&mut runs);
     silent::fill(&mut runs);
     let mut warnings: Vec<String> =
         unreadable.iter().map(|why| format!("UNREADABLE: {why}. This capture is in no figure; the others are.")).collect();
@@ -129,6 +131,8 @@ pub fn one(dir: &Path, path: String) -> capture::Result<Analysed> {
     let manifest = Manifest { sealed: None, ..manifest };
     let report = RunReport {
         path,
+        name: format!("{} {}", manifest.run.op, manifest.run.mode),
+        has_twin: false,
         post: Spread::of(&mut seen.post),
         server_residency: server_residency(&manifest),
         bypass: bypass::of(&manifest),

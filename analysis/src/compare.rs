@@ -49,6 +49,8 @@ fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
     Comparison {
         op: run.op.clone(),
         size_bytes: run.size_bytes,
+        runs: (poll.report.path.clone(), event.report.path.clone()),
+        name: format!("{} {} B", run.op, run.size_bytes),
         p50_ratio: p50.map(|it| it.value),
         p50_ratio_interval: p50.and_then(|it| it.interval),
         p99_ratio: p99.map(|it| it.value),

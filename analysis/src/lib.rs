@@ -14,6 +14,7 @@ pub mod fixture;
 pub mod interference;
 mod milestones;
 pub mod model;
+mod names;
 mod pass;
 pub mod plots;
 pub mod report;

@@ -14,6 +14,10 @@ pub use sides::{SideLine, SidesTable, SlowPair, TwoSides};
 pub struct RunReport {
     /// Folder of the capture, relative to what was opened.
     pub path: String,
+    /// What it is called beside the others, such as `send event`; with its size and its folder where only they tell it from another.
+    pub name: String,
+    /// Is there another run of the same operation, mode and size? Then only the folder tells them apart.
+    pub has_twin: bool,
     /// The manifest as recorded.
     pub manifest: Manifest,
     /// Latency of the samples in untraced rounds: the headline (the probes disturb nothing). `None` when there were none.
@@ -410,6 +414,10 @@ pub struct Comparison {
     pub op: String,
     /// Message size in bytes.
     pub size_bytes: u32,
+    /// Folders of the polling and of the event run, relative to what was opened.
+    pub runs: (String, String),
+    /// What is compared, such as `send 64 B`; with both folders where another comparison would be called the same.
+    pub name: String,
     /// Ratio of the medians, event over poll, from untraced rounds.
     pub p50_ratio: Option<f64>,
     /// Its 95 % interval, bootstrapped over rounds.

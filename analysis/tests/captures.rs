@@ -334,6 +334,26 @@ fn post_and_residency_are_of_untraced_rounds() {
     assert_eq!((held.rounds, held.n, held.min_ns, held.p50_ns, held.p99_ns, held.max_ns), (2, 200, low, Some((low, high)), None, high));
 }
 
+#[test]
+fn runs_of_the_same_operation_are_told_apart_by_their_folders() {
+    let dir = tempfile::tempdir().expect("dir");
+    for day in ["monday", "tuesday"] {
+        let mut fixture = generate(Scenario::ReadPoll, 4, 100, 7);
+        fixture.manifest.run.index = 1;
+        write_log(&fixture, &dir.path().join(day).join(run_dir_name("test", 1, "read", "poll"))).expect("writes");
+    }
+    let mut text = Vec::new();
+    let (report, _) = run(&options(dir.path()), &mut text).expect("reports");
+    let names: Vec<&str> = report.runs.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["read poll 64 B (monday/host=test/run=001-read-poll)", "read poll 64 B (tuesday/host=test/run=001-read-poll)"]);
+    let text = String::from_utf8(text).expect("text");
+    let rows: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("read")).collect();
+    for (row, day) in rows.iter().zip(["monday", "tuesday"]) {
+        assert!(row.trim_end().ends_with(&format!("{day}/host=test/run=001-read-poll")), "{row}");
+    }
+    assert_eq!(rows.len(), 2, "{text}");
+}
+
 /// A polling and an event run of `read` on one kernel, changed by `change`; gives the comparison.
 fn compared(change: fn(&mut Fixture)) -> analysis::model::Comparison {
     let dir = tempfile::tempdir().expect("dir");

@@ -250,6 +250,8 @@ pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunRepor
         two_sides: None,
         two_sides_absent: Some("made up: no server".into()),
         path: format!("host=guest/run={index:03}-{op}-{mode}"),
+        name: format!("{op} {mode}"),
+        has_twin: false,
         manifest: manifest(index, op, mode, metric, n as u64),
         breakdown: Some(breakdown(seed + 2, n as u64, traced.mean_ns, event)),
         post: Some(spread(n as u64, 650.0)),
@@ -443,6 +445,8 @@ pub fn report(ops: &[&str], n: usize) -> Report {
         .map(|(at, op)| Comparison {
             op: (*op).into(),
             size_bytes: 64,
+            runs: (runs[2 * at].path.clone(), runs[2 * at + 1].path.clone()),
+            name: format!("{op} 64 B"),
             p50_ratio: (at == 0).then_some(1.55),
             p50_ratio_interval: (at == 0).then_some((1.51, 1.6)),
             p99_ratio: (at == 0).then_some(1.62),

@@ -1,5 +1,5 @@
 //! One run as text: the stage table with bars, and in full everything that is known of it.
-use super::text::{Style, metric, quantile, share, table, title};
+use super::text::{Style, metric, quantile, share, table};
 use super::{bypass, costs, overlay};
 use crate::model::{Breakdown, RunReport};
 use crate::units::{count, ns};
@@ -14,7 +14,7 @@ pub(super) fn stages(text: &mut String, run: &RunReport, style: Style) {
     let _ = writeln!(
         text,
         "{} ({} traced samples{slept}; named stages cover {})",
-        style.bold(&format!("Where the time goes: {}", title(run))),
+        style.bold(&format!("Where the time goes: {}", run.name)),
         count(breakdown.samples),
         share(breakdown.coverage)
     );
@@ -44,7 +44,7 @@ pub(super) fn stages(text: &mut String, run: &RunReport, style: Style) {
 /// Everything about a run.
 pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     let (host, setup) = (&run.manifest.host, &run.manifest.run);
-    let _ = writeln!(text, "{}", style.bold(&format!("== {} ({}) ==", title(run), run.path)));
+    let _ = writeln!(text, "{}", style.bold(&format!("== {} {} ({}) ==", run.manifest.run.op, run.manifest.run.mode, run.path)));
     let _ = writeln!(text, "  kernel {}, {} CPUs, {}", host.kernel, host.cpus, host.cpu_model);
     let _ = writeln!(
         text,

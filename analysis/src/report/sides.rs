@@ -1,5 +1,5 @@
 //! Both sides of a round trip as text: the lines that add up to it, what the network is made of, and the server's own stages.
-use super::text::{Style, share, table, title};
+use super::text::{Style, share, table};
 use crate::model::{RunReport, SideLine, SidesTable, TwoSides};
 use crate::units::{count, ns};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ pub(super) const SENTENCE: &str = "Every line but the network is a difference wi
 
 /// The section of one run. `full`: with the untraced table and the slow samples.
 pub(super) fn section(text: &mut String, run: &RunReport, style: Style, full: bool) {
-    let heading = style.bold(&format!("Both sides: {}", title(run)));
+    let heading = style.bold(&format!("Both sides: {}", run.name));
     let Some(sides) = &run.two_sides else {
         if let Some(why) = run.two_sides_absent.as_ref().filter(|_| full) {
             let _ = writeln!(text, "{heading}\n  no server's side: {why}\n");

@@ -1,7 +1,7 @@
 //! The report in the terminal: warnings, one line per operation and mode, the stages of event mode, the comparisons.
 use super::{runs, sides};
 use crate::analyse::headline;
-use crate::model::{Latency, Report, RunReport};
+use crate::model::{Latency, Report};
 use crate::trace;
 use crate::units::{count, ns, percent};
 use std::fmt::Write;
@@ -71,7 +71,7 @@ pub fn render(report: &Report, full: bool, color: bool) -> String {
         } else if run.manifest.run.mode != "poll" {
             runs::stages(&mut text, run, style);
         } else if let Some(breakdown) = &run.breakdown {
-            let _ = writeln!(text, "{}", style.bold(&format!("What disturbed: {}", title(run))));
+            let _ = writeln!(text, "{}", style.bold(&format!("What disturbed: {}", run.name)));
             runs::interference(&mut text, breakdown, style);
             text.push('\n');
         }
@@ -93,6 +93,10 @@ fn summary(text: &mut String, report: &Report, style: Style) {
     let _ = writeln!(text, "{}", style.bold("Latency per operation and mode"));
     let header = ["op", "mode", "size", "metric", "n", "p50", "p99", "p99.9", "max", "CPU/op", "rounds"];
     let mut rows = vec![header.map(String::from).to_vec()];
+    let folders = report.runs.iter().any(|run| run.has_twin);
+    if folders {
+        rows[0].push("capture".into());
+    }
     for run in &report.runs {
         let setup = &run.manifest.run;
         let mut row = vec![setup.op.clone(), setup.mode.clone(), format!("{} B", setup.size_bytes)];
@@ -107,6 +111,9 @@ fn summary(text: &mut String, report: &Report, style: Style) {
         }
         row.push(run.cpu.thread_ns_per_op.map_or("unknown".into(), ns));
         row.push(if run.untraced.is_some() { "untraced" } else { "traced" }.into());
+        if folders {
+            row.push(run.path.clone());
+        }
         rows.push(row);
     }
     text.push_str(&table(&rows, 2));
@@ -132,18 +139,18 @@ fn comparisons(text: &mut String, report: &Report, style: Style) {
     let _ = writeln!(text, "{}", style.bold("Poll against event"));
     for it in &report.comparisons {
         let verdict = if it.withheld { style.warn(&it.verdict) } else { it.verdict.clone() };
-        let _ = writeln!(text, "  {} {} B: {verdict}", it.op, it.size_bytes);
+        let _ = writeln!(text, "  {}: {verdict}", it.name);
     }
     text.push('\n');
 }
 
 fn warnings(text: &mut String, report: &Report, style: Style) {
-    let mut seen: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in &report.runs {
         for warning in &run.warnings {
             match seen.iter_mut().find(|(known, _)| known == warning) {
-                Some((_, runs)) => runs.push(title(run)),
-                None => seen.push((warning, vec![title(run)])),
+                Some((_, runs)) => runs.push(&run.name),
+                None => seen.push((warning, vec![&run.name])),
             }
         }
     }
@@ -155,10 +162,6 @@ fn warnings(text: &mut String, report: &Report, style: Style) {
         let which = if runs.len() == report.runs.len() && runs.len() > 1 { "all runs".into() } else { runs.join(", ") };
         let _ = writeln!(text, "  {} {which}: {warning}", style.warn("!"));
     }
-}
-
-pub(super) fn title(run: &RunReport) -> String {
-    format!("{} {}", run.manifest.run.op, run.manifest.run.mode)
 }
 
 pub(super) fn share(value: f64) -> String {

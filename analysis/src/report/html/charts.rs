@@ -65,8 +65,14 @@ pub(super) fn distribution<'a>(group: &Group<'a>, probed: bool) -> Distribution<
     for &run in &group.runs {
         let mode = &run.manifest.run.mode;
         let repeat = series.iter().filter(|known| known.mode == *mode && !known.probed).count();
-        let twins = group.runs.iter().filter(|other| other.manifest.run.mode == *mode).count();
-        let detail = if twins > 1 { format!("run {}", run.manifest.run.index) } else { String::new() };
+        let same_mode = || group.runs.iter().filter(|other| other.manifest.run.mode == *mode);
+        let twins = same_mode().count();
+        let same_index = same_mode().filter(|other| other.manifest.run.index == run.manifest.run.index).count();
+        let detail = match (twins, same_index) {
+            (1, _) => String::new(),
+            (_, 1) => format!("run {}", run.manifest.run.index),
+            _ => run.path.clone(),
+        };
         let mut add = |latency: &'a Option<crate::model::Latency>, probed: bool| {
             if let Some(latency) = latency.as_ref().filter(|latency| latency.n > 0) {
                 any_probed |= probed;

@@ -80,7 +80,12 @@ pub(super) fn metric_meaning(metric: Metric) -> &'static str {
 /// A run as words in tables: mode and run number, escaped where `esc` is needed by the caller.
 pub(super) fn run_words(run: &RunReport) -> String {
     let what = &run.manifest.run;
-    format!("run {}: {} {} B, {}", what.index, what.op, what.size_bytes, what.mode)
+    format!("run {}: {} {} B, {}{}", what.index, what.op, what.size_bytes, what.mode, folder(run))
+}
+
+/// The folder of a run in brackets where only it tells the run from another; else nothing. Not escaped.
+pub(super) fn folder(run: &RunReport) -> String {
+    if run.has_twin { format!(" ({})", run.path) } else { String::new() }
 }
 
 /// A link target for a run.

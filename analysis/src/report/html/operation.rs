@@ -1,7 +1,7 @@
 //! One operation: its charts, and for each of its runs the stages, the bands and the slow samples.
 use super::ReportError;
 use super::charts::{Pictures, distribution, run_heading};
-use super::groups::{Group, file_name, metric_meaning, metric_words, run_anchor};
+use super::groups::{Group, file_name, folder, metric_meaning, metric_words, run_anchor};
 use super::markup::{Cell, WITHHELD, esc, paragraph, table, time_or};
 use crate::model::{Breakdown, Interference, Report, RunReport, SlowSample, StageStat};
 use crate::plots::bands::{Bands, drawn_stages};
@@ -74,10 +74,11 @@ fn one_run(
     let what = &run.manifest.run;
     let _ = writeln!(
         out,
-        "<section id=\"{}\"><h3>{}, {} mode: where the time went</h3>",
+        "<section id=\"{}\"><h3>{}, {} mode{}: where the time went</h3>",
         run_anchor(run, at),
         esc(&group.name()),
-        esc(&what.mode)
+        esc(&what.mode),
+        esc(&folder(run))
     );
     if let Some(share) = run.slept_share {
         paragraph(out, &format!("{} of the traced samples slept and were woken by an event.", percent(share)));

@@ -1,5 +1,5 @@
 //! The first tables: latency and CPU per operation and mode, and poll against event.
-use super::groups::{metric_meaning, metric_words};
+use super::groups::{folder, metric_meaning, metric_words};
 use super::markup::{Cell, WITHHELD, esc, paragraph, table, time_or, utc};
 use crate::capture::manifest::Metric;
 use crate::model::{Latency, Report, RunReport};
@@ -78,7 +78,7 @@ pub(super) fn section(out: &mut String, report: &Report) {
 fn row(run: &RunReport) -> Vec<Cell> {
     let what = &run.manifest.run;
     let mut row = vec![
-        Cell::Head(format!("{} {} B", what.op, what.size_bytes)),
+        Cell::Head(format!("{} {} B{}", what.op, what.size_bytes, folder(run))),
         Cell::Text(what.mode.clone()),
         Cell::Text(metric_words(what.metric).to_string()),
     ];
@@ -138,13 +138,7 @@ pub(super) fn comparisons(out: &mut String, report: &Report) {
                     comparison.verdict.clone()
                 })
             );
-            vec![
-                Cell::Head(format!("{} {} B", comparison.op, comparison.size_bytes)),
-                p50,
-                ratio(comparison.p99_ratio),
-                ratio(comparison.cpu_ratio),
-                Cell::Html(verdict),
-            ]
+            vec![Cell::Head(comparison.name.clone()), p50, ratio(comparison.p99_ratio), ratio(comparison.cpu_ratio), Cell::Html(verdict)]
         })
         .collect();
     table(

@@ -36,7 +36,7 @@ fn collect(report: &Report) -> Vec<String> {
     all.extend(report.warnings.iter().cloned());
     let mut withheld: Vec<(&str, Vec<String>)> = Vec::new();
     for comparison in report.comparisons.iter().filter(|comparison| comparison.withheld) {
-        add(&mut withheld, &comparison.verdict, format!("{} {} B", comparison.op, comparison.size_bytes));
+        add(&mut withheld, &comparison.verdict, comparison.name.clone());
     }
     for (reason, ops) in withheld {
         let reason = reason.strip_prefix("withheld: ").unwrap_or(reason);
@@ -60,7 +60,7 @@ fn collect(report: &Report) -> Vec<String> {
     let mut of_runs: Vec<(&str, Vec<String>)> = Vec::new();
     for run in &report.runs {
         for warning in run.warnings.iter().filter(|warning| !report.warnings.contains(warning)) {
-            add(&mut of_runs, warning, format!("{} {}", run.manifest.run.op, run.manifest.run.mode));
+            add(&mut of_runs, warning, run.name.clone());
         }
     }
     all.extend(of_runs.into_iter().map(|(warning, runs)| format!("{}: {warning}", runs.join(", "))));
