@@ -8,6 +8,7 @@ use super::token::Token;
 use super::{ControlError, HELLO_DEADLINE};
 use crate::probes::Guardian;
 use crate::runner::{Endpoint, Params, PeerInfo, Role, RoundOutcome, RoundSpec, RunnerError, Worker, WorkerConfig};
+use crate::system::device::kernel_driver;
 use crate::verbs::Device;
 use analysis::capture::Sample;
 use analysis::capture::costs::Spread;
@@ -103,7 +104,7 @@ async fn serve_client(
     config: &ServerConfig,
 ) -> Result<(), ControlError> {
     peer.send(&Reply::Welcome(facts.clone()), HELLO_DEADLINE).await?;
-    let keeper = Keeper::new(config.allowed, config.probes.as_ref());
+    let keeper = Keeper::new(config.allowed, config.probes.as_ref(), kernel_driver(device.name()));
     let mut client = Client { device, limits: &config.limits, runs: BTreeMap::new(), usage: Usage::default(), round: None, keeper };
     let outcome = client.converse(&mut peer).await;
     client.close_all().await;

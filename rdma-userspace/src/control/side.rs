@@ -122,6 +122,7 @@ impl KeptRound {
 pub struct Keeper<'a> {
     allowed: Allowed,
     probes: Option<&'a Guardian>,
+    device_driver: Option<String>,
     loaded: bool,
     traced: bool,
     bytes: u64,
@@ -138,9 +139,9 @@ impl Drop for Keeper<'_> {
 }
 
 impl<'a> Keeper<'a> {
-    /// Keeps nothing yet; without `probes` there are none.
-    pub fn new(allowed: Allowed, probes: Option<&'a Guardian>) -> Keeper<'a> {
-        Keeper { allowed, probes, loaded: false, traced: false, bytes: 0, runs: BTreeMap::new() }
+    /// Keeps nothing yet; without `probes` there are none. `device_driver`: the kernel driver of this side's device, where it is known.
+    pub fn new(allowed: Allowed, probes: Option<&'a Guardian>, device_driver: Option<String>) -> Keeper<'a> {
+        Keeper { allowed, probes, device_driver, loaded: false, traced: false, bytes: 0, runs: BTreeMap::new() }
     }
 
     /// Loads the probes of a level. Not having any is an answer, not an error.
@@ -153,7 +154,7 @@ impl<'a> Keeper<'a> {
             let why = "its operator does not allow probes there (`rdmascope serve --no-probes`)".to_owned();
             return Ok(Reply::Observing { summary: format!("none: {why}"), why_not: Some(why) });
         };
-        probes.load(Wanted::by_server(level));
+        probes.load(Wanted::by_server(level, self.device_driver.clone()));
         self.loaded = true;
         let told = probes.ask(|it| Reply::Observing { why_not: it.why_not().map(str::to_owned), summary: it.summary() });
         told.map_err(|error| ControlError::Request(chain(&error)))
@@ -349,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_comes_back_in_parts() {
-        let mut keeper = Keeper::new(Allowed::default(), None);
+        let mut keeper = Keeper::new(Allowed::default(), None, None);
         keeper.open(3, End::made_up(), 7).expect("opens");
         // More than one part.
         let sent = samples(10_000);
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn over_the_limit_the_rest_is_missing_and_the_reason_is_told() {
-        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 }, None);
+        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 }, None, None);
         keeper.open(0, End::made_up(), 7).expect("opens");
         for index in 0..3 {
             keeper.round(0, index, Keep::Samples, samples(5_000), RoundStats::default()).expect("a round");
@@ -380,7 +381,7 @@ mod tests {
 
     #[test]
     fn probes_that_are_not_allowed_are_an_answer() {
-        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 }, None);
+        let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 }, None, None);
         let Reply::Observing { why_not: Some(why), .. } = keeper.observe("std").expect("an answer") else { panic!("another answer") };
         assert!(why.contains("--no-probes"));
         assert!(matches!(keeper.set(true), Ok(Reply::ProbesSet { changed: false })));
@@ -391,7 +392,7 @@ mod tests {
     fn parts_that_do_not_fit_are_refused() {
         assert!(part_bytes("").is_err() && part_bytes("?").is_err());
         assert!(part_bytes(&STANDARD.encode(vec![0; PART_MAX_BYTES + 1])).is_err());
-        let mut keeper = Keeper::new(Allowed::default(), None);
+        let mut keeper = Keeper::new(Allowed::default(), None, None);
         keeper.open(0, End::made_up(), 7).expect("opens");
         keeper.round(0, 0, Keep::Samples, samples(2), RoundStats::default()).expect("kept");
         let round = keeper.side_round(0, 0).expect("there");

@@ -62,6 +62,7 @@ impl Situation<'_> {
             mandatory: hook.mandatory && is_expected,
             silence: hook.silence,
             arrival: hook.arrival,
+            for_every_device: hook.for_every_device,
         }
     }
 

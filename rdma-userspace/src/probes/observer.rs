@@ -28,19 +28,21 @@ pub struct Wanted {
     pub level: Level,
     /// The packets with which the operations end.
     pub arrivals: Vec<Arrival>,
+    /// Kernel driver of the measured device; `None`: not told, and every driver's hooks are wanted.
+    pub device_driver: Option<String>,
     /// Size of the ring in bytes (a power of two of at least a page is taken).
     pub ring_bytes: u32,
 }
 
 impl Wanted {
     /// What the passive side needs: the client's requests reach it.
-    pub fn by_server(level: Level) -> Wanted {
-        Wanted { level, arrivals: vec![Arrival::Request], ring_bytes: Config::default().ring_bytes }
+    pub fn by_server(level: Level, device_driver: Option<String>) -> Wanted {
+        Wanted { level, arrivals: vec![Arrival::Request], device_driver, ring_bytes: Config::default().ring_bytes }
     }
 
     /// None.
     pub fn nothing() -> Wanted {
-        Wanted { level: Level::None, arrivals: Vec::new(), ring_bytes: Config::default().ring_bytes }
+        Wanted { level: Level::None, arrivals: Vec::new(), device_driver: None, ring_bytes: Config::default().ring_bytes }
     }
 }
 
@@ -235,8 +237,13 @@ impl Observer {
 
 fn load(wanted: &Wanted) -> Result<Probes, String> {
     let plan = Plan::for_kernel(Path::new("/"), wanted.level).map_err(|error| analysis::words::chain(&error))?;
+    let plan = plan.for_arrivals(&wanted.arrivals);
+    let plan = match &wanted.device_driver {
+        Some(driver) => plan.for_device_of(driver),
+        None => plan,
+    };
     let config = Config { ring_bytes: wanted.ring_bytes, ..Config::default() };
-    Probes::load(&plan.for_arrivals(&wanted.arrivals), &config).map_err(|error| analysis::words::chain(&error))
+    Probes::load(&plan, &config).map_err(|error| analysis::words::chain(&error))
 }
 
 /// A row of the manifest from a hook as it is now. Hits start at zero: the recording adds those of its own rounds.

@@ -36,6 +36,8 @@ pub struct PlannedHook {
     pub silence: Option<&'static str>,
     /// Only operations that end with such a packet need it; `None`: all do.
     pub arrival: Option<Arrival>,
+    /// Wanted also where a device of another driver is measured.
+    pub for_every_device: bool,
 }
 
 /// Where the kernel tells how many runs of probes it skipped (`struct bpf_link_info`, `struct bpf_prog_info`).
@@ -192,6 +194,22 @@ impl Plan {
             {
                 (hook.reason, hook.mandatory) = (arrival.unwanted(), false);
             }
+        }
+        self
+    }
+
+    /// The same plan without the hooks in drivers that do not serve the measured device: nobody else's completions are slowed, and each
+    /// kprobe less is a grace period less when the probes go. A driver that is not known here keeps all of them.
+    pub fn for_device_of(mut self, device_driver: &str) -> Self {
+        if !drivers::is_known(device_driver) {
+            return self;
+        }
+        let serves = |name: &str| DRIVERS.iter().any(|driver| driver.name == name && driver.serves(device_driver));
+        for hook in self.hooks.iter_mut().filter(|hook| !hook.for_every_device && !serves(hook.driver)) {
+            if hook.symbol.take().is_some() {
+                hook.reason = format!("left out: the measured device belongs to {device_driver}");
+            }
+            hook.mandatory = false;
         }
         self
     }

@@ -184,6 +184,29 @@ fn only_the_packets_that_end_the_operations_are_looked_at() {
 }
 
 #[test]
+fn only_the_driver_of_the_measured_device_is_looked_at() {
+    let of = |driver: &str| -> Vec<&'static str> {
+        let plan = Plan::decide(&linux_6_12(), Level::Std).for_device_of(driver);
+        assert_eq!(plan.missing().count(), 0, "{driver}");
+        let mut drivers: Vec<_> = plan.hooks.iter().filter(|hook| hook.symbol.is_some()).map(|hook| hook.driver).collect();
+        drivers.dedup();
+        drivers
+    };
+    assert_eq!(of("rdma_rxe"), ["kernel", "uverbs", "rxe", "mlx5"]);
+    assert_eq!(of("mlx5_core"), ["kernel", "uverbs", "mlx5"]);
+    let rxe = Plan::decide(&linux_6_12(), Level::Std).for_device_of("rdma_rxe");
+    let mlx5: Vec<_> = rxe.hooks.iter().filter(|hook| hook.driver == "mlx5" && hook.symbol.is_some()).map(|hook| hook.hook).collect();
+    assert_eq!(mlx5, ["mlx5_ib_poll_cq (kernel consumers)"], "its silence is told of every run");
+    let left_out = rxe.hook("mlx5 callback").expect("planned");
+    assert_eq!((left_out.mandatory, left_out.reason.as_str()), (false, "left out: the measured device belongs to rdma_rxe"));
+    // hfi1 completes through rdmavt, and its name is not in our table.
+    let (unknown, all) = (of("hfi1"), Plan::decide(&linux_6_12(), Level::Std));
+    let mut everyone: Vec<_> = all.hooks.iter().filter(|hook| hook.symbol.is_some()).map(|hook| hook.driver).collect();
+    everyone.dedup();
+    assert_eq!(unknown, everyone);
+}
+
+#[test]
 fn a_plan_can_be_narrowed_to_kinds() {
     let plan = Plan::decide(&linux_6_12(), Level::Std).only(&[Kind::CqPost, Kind::SchedSwitch]);
     let names: Vec<_> = plan.hooks.iter().map(|hook| hook.hook).collect();

@@ -14,6 +14,7 @@ use crate::runner::{
     Endpoint, Mode, OpKind, Params, Role, RoundFailure, RoundOutcome, RoundResult, RoundSpec, RoundStats, Warmup, WarmupStep, Worker,
     WorkerConfig,
 };
+use crate::system::device::kernel_driver;
 use crate::system::stat::{machine_busy_ns, machine_steal_ns};
 use crate::system::threads;
 use crate::verbs::{Device, GidPair, choose_pair, gid_table};
@@ -135,7 +136,12 @@ impl Session {
         progress.say("agree", &format!("GID {} here and {} there: {}", gids.local.index, gids.remote.index, gids.reason));
         let cpus = placement::choose(&options, &peer.facts, same_kernel)?;
         progress.say("agree", &cpus.to_string());
-        observer.load(Wanted { level: options.level, arrivals: options.arrivals(), ring_bytes: options.ring_bytes });
+        observer.load(Wanted {
+            level: options.level,
+            arrivals: options.arrivals(),
+            device_driver: kernel_driver(device.name()),
+            ring_bytes: options.ring_bytes,
+        });
         progress.say("probes", &observer.ask(|it| it.summary())?);
         let pinned = [Some(cpus.client), same_kernel.then_some(cpus.server)];
         let pinned: Vec<Option<u32>> = pinned.into_iter().flatten().collect();

@@ -44,7 +44,7 @@ enum Manner {
 
 /// Answers as a server would that recorded one round of 10,000 samples of run 4.
 async fn serve(listener: TcpListener, manner: Manner) {
-    let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 }, None);
+    let mut keeper = Keeper::new(Allowed { probes: false, bytes: 1 << 20 }, None, None);
     keeper.open(4, End::made_up(), 7).expect("opens");
     let samples = (1..=SAMPLES).map(|number| Sample { begin_wr_id: number, ..Sample::default() }).collect();
     let stats = RoundStats { samples: SAMPLES, ..RoundStats::default() };

@@ -77,6 +77,11 @@ pub fn devices(root: &Root) -> Vec<RdmaDevice> {
     root.names(CLASS).into_iter().map(|name| read(root, name)).collect()
 }
 
+/// The kernel driver of a device of this machine; see [`RdmaDevice::driver`].
+pub fn kernel_driver(name: &str) -> Option<String> {
+    device(&Root::live(), name)?.driver
+}
+
 /// One device; `None` when the kernel does not list it.
 pub fn device(root: &Root, name: &str) -> Option<RdmaDevice> {
     // A name is one path component; anything else names no device.

@@ -53,6 +53,7 @@ pub const MLX5: Driver = Driver {
             silence: Some(
                 "kernel consumers only: it never runs for user-space verbs, so 0 hits is the right answer; no control possible without a card",
             ),
+            for_every_device: true,
             ..Hook::KPROBE
         },
     ],

@@ -120,6 +120,8 @@ pub struct Hook {
     pub covered_by: Option<Cover>,
     /// Only operations that end with such a packet need it; `None`: all do.
     pub arrival: Option<Arrival>,
+    /// Wanted also where a device of another driver is measured: what is told of it does not depend on the device.
+    pub for_every_device: bool,
     /// What it means when the driver is loaded and has none of the functions; `None`: it ought to have one.
     pub if_missing: Option<&'static str>,
     /// The lowest level that has it where interrupt handlers run in threads (PREEMPT_RT, `threadirqs`); `None`: the usual one.
@@ -245,6 +247,24 @@ pub fn modules() -> Vec<&'static str> {
     modules
 }
 
+impl Driver {
+    /// Whether devices of this kernel driver (as sysfs names it: the driver of the bus function, or the software device's module)
+    /// complete through the hooks here. The layers that all drivers share serve every device.
+    pub fn serves(&self, device_driver: &str) -> bool {
+        self.is_shared() || self.modules.iter().chain(self.also).any(|module| *module == device_driver)
+    }
+
+    /// A layer that all drivers share.
+    fn is_shared(&self) -> bool {
+        self.modules.is_empty() || self.modules == generic::UVERBS.modules
+    }
+}
+
+/// Whether some driver here is known by that name; one that is not may complete through any of the others (rdmavt serves several).
+pub fn is_known(device_driver: &str) -> bool {
+    DRIVERS.iter().any(|driver| !driver.is_shared() && driver.serves(device_driver))
+}
+
 impl Hook {
     /// What most hooks share: a kprobe of level std that a kernel with the driver must have.
     pub(super) const KPROBE: Hook = Hook {
@@ -256,6 +276,7 @@ impl Hook {
         candidates: &[],
         covered_by: None,
         arrival: None,
+        for_every_device: false,
         if_missing: None,
         level_if_threaded: None,
         level_without: None,
