@@ -11,7 +11,7 @@ mod trace;
 mod traffic;
 
 use analysis::words::{chain, printable_lines};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -63,7 +63,9 @@ enum Command {
 
 /// Entry point of the program.
 pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let matches = with_negative_values(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.command {
         Command::Serve(args) => serve::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Compare(args) => compare::main(&args),
@@ -76,6 +78,13 @@ pub fn main() -> ExitCode {
         complain(&chain(error.as_ref()));
         exit::code_of(&error)
     })
+}
+
+/// Lets every flag take a value such as `-1`, which then meets the flag's own limit instead of being taken for a flag.
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let takes_value = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let allow = |arg: clap::Arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg };
+    command.mut_args(allow).mut_subcommands(with_negative_values)
 }
 
 /// Says on standard error what went wrong; where nobody listens, nobody is told.

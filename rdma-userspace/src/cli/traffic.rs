@@ -50,7 +50,7 @@ pub struct Traffic {
     size: u32,
 
     /// Samples per operation and mode with the probes on; as many again without them.
-    #[arg(long, short = 'n', allow_negative_numbers = true, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, short = 'n', default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
     /// Which probes: none, min (handler, waking, switch), std (the whole path), full (also NAPI, packets, the end of the read).

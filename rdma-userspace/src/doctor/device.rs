@@ -26,7 +26,16 @@ fn present(context: &Context<'_>) -> Vec<Finding> {
     let mut finding = Finding::new("device.present", Severity::Problem, "no RDMA device").effect(
         "nothing can be measured; with a card, its driver is not loaded (lspci -nn, dmesg); without one, a software device can be made",
     );
-    finding.command = make;
+    match soft_roce::module_missing(context.root) {
+        None => finding.command = make,
+        Some(advice) => {
+            let kernel = &context.host.kernel;
+            finding = finding.effect(format!(
+                "nothing can be measured; with a card, its driver is not loaded (lspci -nn, dmesg); a software device needs the module rdma_rxe, \
+                 which {kernel} does not have: {advice}"
+            ));
+        }
+    }
     vec![finding]
 }
 

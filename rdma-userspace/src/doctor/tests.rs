@@ -61,6 +61,19 @@ fn no_device_is_a_problem_with_the_command_that_makes_one() {
 }
 
 #[test]
+fn a_kernel_without_soft_roce_is_told_with_the_way_out_and_no_command_that_fails() {
+    let with = |list: &str| {
+        let tree = base_machine().file("proc/sys/kernel/osrelease", "6.1.0-40-cloud-amd64\n");
+        let findings = doctor(&tree.file("lib/modules/6.1.0-40-cloud-amd64/modules.dep", list), None);
+        let finding = find(&findings, "device.present");
+        (finding.command.is_some(), finding.effect.clone().unwrap_or_default())
+    };
+    let (has_command, effect) = with("kernel/net/core/pktgen.ko:\n");
+    assert!(!has_command && effect.contains("rdma_rxe") && effect.contains("linux-image-amd64"), "{effect}");
+    assert!(with("kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz: kernel/net/ipv4/udp_tunnel.ko\n").0);
+}
+
+#[test]
 fn a_wrong_name_says_which_there_are() {
     let findings = doctor(&good(), Some("mlx5_0"));
     assert_eq!(find(&findings, "device.present").found, "no RDMA device `mlx5_0`; devices here: rxe0");

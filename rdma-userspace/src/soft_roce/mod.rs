@@ -14,6 +14,7 @@ mod tests;
 pub use down::{Down, down};
 pub use error::SoftRoceError;
 pub use status::{Netdev, Status, status};
+pub(crate) use up::module_missing;
 pub use up::{Up, down_command, up, up_command};
 
 use crate::system::{RdmaDevice, Root};

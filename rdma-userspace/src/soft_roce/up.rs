@@ -128,6 +128,14 @@ fn load(root: &Root, tools: &mut dyn Tools, module: &'static str, steps: &mut Ve
     Err(SoftRoceError::NoModule { module, kernel, said: output.text, advice })
 }
 
+/// Where to get the module from, when the running kernel's list of modules is there and does not name it; else nothing is known to be wrong.
+pub(crate) fn module_missing(root: &Root) -> Option<String> {
+    let kernel = root.text("/proc/sys/kernel/osrelease")?;
+    let lists = ["modules.dep", "modules.builtin"].map(|list| root.text(format!("/lib/modules/{kernel}/{list}")));
+    let is_there = root.exists("/sys/module/rdma_rxe") || lists.iter().flatten().any(|list| list.contains("/rdma_rxe.ko"));
+    (lists[0].is_some() && !is_there).then(|| module_advice(root, &kernel, ""))
+}
+
 /// Where a distribution keeps the module.
 fn module_advice(root: &Root, kernel: &str, said: &str) -> String {
     if said.contains("not permitted") || said.contains("Permission denied") {
