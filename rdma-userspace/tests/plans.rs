@@ -156,6 +156,10 @@ fn offsets_of_the_running_kernels_are_the_ones_of_the_table() {
             let offset = plan.offsets.get(global).expect("wanted");
             assert_eq!(offset.known(), Some(bytes), "{kernel}: {global}: {offset:?}");
         }
+        // An extract that was taken before a member was read lacks it: take it again.
+        for (global, offset) in plan.offsets.iter().filter(|(_, offset)| offset.is_relevant) {
+            assert!(offset.known().is_some(), "{kernel}: {global}: {offset:?}");
+        }
     }
 }
 
