@@ -5,29 +5,41 @@ use crate::capture::manifest::Outcome;
 use crate::model::Comparison;
 use crate::stats::is_shown;
 use crate::units::{loss, percent};
+use std::path::Path;
 
 /// Loss above this share withholds a verdict, and is exit code 3.
 pub const LOSS_LIMIT: f64 = 0.001;
 /// With fewer samples asleep than this share, event mode was not measured.
 pub const SLEPT_MIN: f64 = 0.5;
 
-/// Compares every pair of a polling and an event run of the same operation, size and boot.
+/// Compares polling with event runs of the same operation, size and boot. Where a session ran both, its runs are compared with each other
+/// only: their rounds took turns.
 pub fn all(runs: &[Analysed]) -> Vec<Comparison> {
+    let of_mode = |mode: &'static str| runs.iter().filter(move |run| run.report.manifest.run.mode == mode);
+    let is_paired = |run: &Analysed, mode| of_mode(mode).any(|other| is_same_job(run, other) && is_one_session(run, other));
     let mut found = Vec::new();
-    for poll in runs.iter().filter(|run| run.report.manifest.run.mode == "poll") {
-        for event in runs.iter().filter(|run| run.report.manifest.run.mode == "event") {
-            let (a, b) = (&poll.report.manifest, &event.report.manifest);
-            let same = a.run.op == b.run.op
-                && a.run.size_bytes == b.run.size_bytes
-                && a.run.metric == b.run.metric
-                && a.host.boot_id == b.host.boot_id
-                && a.run.same_kernel == b.run.same_kernel;
-            if same {
+    for poll in of_mode("poll") {
+        for event in of_mode("event").filter(|event| is_same_job(poll, event)) {
+            if is_one_session(poll, event) || !(is_paired(poll, "event") || is_paired(event, "poll")) {
                 found.push(pair(poll, event));
             }
         }
     }
     found
+}
+
+fn is_same_job(one: &Analysed, other: &Analysed) -> bool {
+    let (a, b) = (&one.report.manifest, &other.report.manifest);
+    a.run.op == b.run.op
+        && a.run.size_bytes == b.run.size_bytes
+        && a.run.metric == b.run.metric
+        && a.host.boot_id == b.host.boot_id
+        && a.run.same_kernel == b.run.same_kernel
+}
+
+/// A session writes all of its captures into one folder, and no other session's are there.
+fn is_one_session(one: &Analysed, other: &Analysed) -> bool {
+    Path::new(&one.report.path).parent() == Path::new(&other.report.path).parent()
 }
 
 fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
@@ -62,6 +74,13 @@ fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
 
 fn reasons(poll: &Analysed, event: &Analysed, p50: Option<Estimate>) -> Vec<String> {
     let mut reasons = Vec::new();
+    if !is_one_session(poll, event) {
+        reasons.push(
+            "the two runs are of two sessions, so their rounds did not take turns and a change of the machine would count as a difference of \
+             the modes (`rdmascope compare` measures both in one)"
+                .to_string(),
+        );
+    }
     let manifest = &event.report.manifest;
     if manifest.host.emulated && !manifest.run.same_kernel {
         reasons.push("two emulated guests share the CPUs of one machine, so waiting and working are not apart".to_string());

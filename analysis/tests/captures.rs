@@ -354,6 +354,27 @@ fn runs_of_the_same_operation_are_told_apart_by_their_folders() {
     assert_eq!(rows.len(), 2, "{text}");
 }
 
+#[test]
+fn modes_are_compared_within_a_session_and_withheld_between_two() {
+    let names = |sessions: [&str; 4]| -> Vec<(String, bool)> {
+        let dir = tempfile::tempdir().expect("dir");
+        for (index, session) in (0u32..).zip(sessions) {
+            let (scenario, mode) = if index % 2 == 0 { (Scenario::ReadPoll, "poll") } else { (Scenario::TwoGuests, "event") };
+            let mut fixture = generate(scenario, 12, 300, u64::from(index) + 3);
+            (fixture.manifest.run.same_kernel, fixture.manifest.host.emulated) = (true, false);
+            write_log(&fixture, &dir.path().join(session).join(run_dir_name("test", index, "read", mode))).expect("writes");
+        }
+        let (report, _) = run(&options(dir.path()), &mut Vec::new()).expect("reports");
+        report.comparisons.iter().map(|it| (it.name.clone(), it.verdict.contains("of two sessions") && it.withheld)).collect()
+    };
+    let of = |poll: &str, event: &str| format!("read 64 B ({poll}/host=test/run={event})").replace('|', " / ");
+    let both = names(["a", "a", "b", "b"]);
+    let expected = [of("a", "000-read-poll|a/host=test/run=001-read-event"), of("b", "002-read-poll|b/host=test/run=003-read-event")];
+    assert_eq!(both, expected.map(|name| (name, false)), "rounds of one session took turns");
+    let apart = names(["a", "b", "a", "b"]);
+    assert!(apart.len() == 4 && apart.iter().all(|(_, is_withheld)| *is_withheld), "{apart:?}");
+}
+
 /// A polling and an event run of `read` on one kernel, changed by `change`; gives the comparison.
 fn compared(change: fn(&mut Fixture)) -> analysis::model::Comparison {
     let dir = tempfile::tempdir().expect("dir");

@@ -80,7 +80,11 @@ impl Observer {
             Ok(_) => {
                 let plan = self.plan();
                 let absent = plan.iter().filter(|row| row.symbol.is_none()).count();
-                format!("level {}: {} hooks on this kernel, {absent} absent (the report has the plan)", self.level, plan.len() - absent)
+                format!(
+                    "level {}: {} hooks, {absent} more are not on this kernel or not of this device (the report has the plan)",
+                    self.level,
+                    plan.len() - absent
+                )
             }
             Err(why) => format!("none, so every stage inside the kernel is absent: {why}"),
         }
