@@ -37,9 +37,11 @@ fn is_same_job(one: &Analysed, other: &Analysed) -> bool {
         && a.run.same_kernel == b.run.same_kernel
 }
 
-/// A session writes all of its captures into one folder, and no other session's are there.
+/// A session is one process (of one boot, see [`is_same_job`]) and writes all of its captures into one folder. The process tells captures
+/// of two sessions apart that were moved together, the folder two copies of one.
 fn is_one_session(one: &Analysed, other: &Analysed) -> bool {
-    Path::new(&one.report.path).parent() == Path::new(&other.report.path).parent()
+    let folder = |run: &Analysed| Path::new(&run.report.path).parent().map(Path::to_path_buf);
+    one.report.manifest.placement.tgid == other.report.manifest.placement.tgid && folder(one) == folder(other)
 }
 
 fn pair(poll: &Analysed, event: &Analysed) -> Comparison {

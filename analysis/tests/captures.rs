@@ -354,25 +354,35 @@ fn runs_of_the_same_operation_are_told_apart_by_their_folders() {
     assert_eq!(rows.len(), 2, "{text}");
 }
 
+/// Comparisons (name, withheld because of two sessions) of four runs, poll and event in turn, each in a folder and by a process.
+fn compared_sessions(sessions: [(&str, u32); 4]) -> Vec<(String, bool)> {
+    let dir = tempfile::tempdir().expect("dir");
+    for (index, (folder, tgid)) in (0u32..).zip(sessions) {
+        let (scenario, mode) = if index % 2 == 0 { (Scenario::ReadPoll, "poll") } else { (Scenario::TwoGuests, "event") };
+        let mut fixture = generate(scenario, 12, 300, u64::from(index) + 3);
+        (fixture.manifest.run.same_kernel, fixture.manifest.host.emulated) = (true, false);
+        fixture.manifest.placement.tgid = tgid;
+        write_log(&fixture, &dir.path().join(folder).join(run_dir_name("test", index, "read", mode))).expect("writes");
+    }
+    let (report, _) = run(&options(dir.path()), &mut Vec::new()).expect("reports");
+    report.comparisons.iter().map(|it| (it.name.clone(), it.verdict.contains("of two sessions") && it.withheld)).collect()
+}
+
 #[test]
 fn modes_are_compared_within_a_session_and_withheld_between_two() {
-    let names = |sessions: [&str; 4]| -> Vec<(String, bool)> {
-        let dir = tempfile::tempdir().expect("dir");
-        for (index, session) in (0u32..).zip(sessions) {
-            let (scenario, mode) = if index % 2 == 0 { (Scenario::ReadPoll, "poll") } else { (Scenario::TwoGuests, "event") };
-            let mut fixture = generate(scenario, 12, 300, u64::from(index) + 3);
-            (fixture.manifest.run.same_kernel, fixture.manifest.host.emulated) = (true, false);
-            write_log(&fixture, &dir.path().join(session).join(run_dir_name("test", index, "read", mode))).expect("writes");
-        }
-        let (report, _) = run(&options(dir.path()), &mut Vec::new()).expect("reports");
-        report.comparisons.iter().map(|it| (it.name.clone(), it.verdict.contains("of two sessions") && it.withheld)).collect()
-    };
-    let of = |poll: &str, event: &str| format!("read 64 B ({poll}/host=test/run={event})").replace('|', " / ");
-    let both = names(["a", "a", "b", "b"]);
-    let expected = [of("a", "000-read-poll|a/host=test/run=001-read-event"), of("b", "002-read-poll|b/host=test/run=003-read-event")];
-    assert_eq!(both, expected.map(|name| (name, false)), "rounds of one session took turns");
-    let apart = names(["a", "b", "a", "b"]);
-    assert!(apart.len() == 4 && apart.iter().all(|(_, is_withheld)| *is_withheld), "{apart:?}");
+    let within = compared_sessions([("a", 7), ("a", 7), ("b", 8), ("b", 8)]);
+    let expected = [
+        "read 64 B (a/host=test/run=000-read-poll / a/host=test/run=001-read-event)",
+        "read 64 B (b/host=test/run=002-read-poll / b/host=test/run=003-read-event)",
+    ];
+    assert_eq!(within, expected.map(|name| (name.to_string(), false)), "rounds of one session took turns");
+    for (what, sessions) in [
+        ("one folder per mode", [("a", 7), ("b", 8), ("a", 7), ("b", 8)]),
+        ("moved into one folder", [("a", 7), ("a", 8), ("a", 7), ("a", 8)]),
+    ] {
+        let between = compared_sessions(sessions);
+        assert!(between.len() == 4 && between.iter().all(|(_, is_withheld)| *is_withheld), "{what}: {between:?}");
+    }
 }
 
 /// A polling and an event run of `read` on one kernel, changed by `change`; gives the comparison.
@@ -381,6 +391,7 @@ fn compared(change: fn(&mut Fixture)) -> analysis::model::Comparison {
     for (index, scenario) in (0u32..).zip([Scenario::ReadPoll, Scenario::TwoGuests]) {
         let mut fixture = generate(scenario, 12, 300, u64::from(index) + 3);
         fixture.manifest.run.index = index;
+        fixture.manifest.placement.tgid = 7;
         fixture.manifest.run.same_kernel = true;
         fixture.manifest.host.emulated = false;
         change(&mut fixture);

@@ -23,19 +23,15 @@ fn present(context: &Context<'_>) -> Vec<Finding> {
                 .effect("nothing can be measured on it"),
         ];
     }
-    let mut finding = Finding::new("device.present", Severity::Problem, "no RDMA device").effect(
-        "nothing can be measured; with a card, its driver is not loaded (lspci -nn, dmesg); without one, a software device can be made",
-    );
-    match soft_roce::module_missing(context.root) {
-        None => finding.command = make,
+    let (without_card, command) = match soft_roce::module_missing(context.root) {
+        None => ("a software device can be made".to_owned(), make),
         Some(advice) => {
-            let kernel = &context.host.kernel;
-            finding = finding.effect(format!(
-                "nothing can be measured; with a card, its driver is not loaded (lspci -nn, dmesg); a software device needs the module rdma_rxe, \
-                 which {kernel} does not have: {advice}"
-            ));
+            (format!("a software device needs the module rdma_rxe, which {} does not have: {advice}", context.host.kernel), None)
         }
-    }
+    };
+    let mut finding = Finding::new("device.present", Severity::Problem, "no RDMA device")
+        .effect(format!("nothing can be measured; with a card, its driver is not loaded (lspci -nn, dmesg); without one, {without_card}"));
+    finding.command = command;
     vec![finding]
 }
 
