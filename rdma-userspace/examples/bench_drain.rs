@@ -1,8 +1,9 @@
 //! How fast the reader of the ring is: a BPF program writes records on one CPU, `Drain` reads them on another, at rates that are stepped up
-//! until something is lost. Used by `cargo xtask bench drain`; ends with 4 when a million records a second are too many.
+//! until something is lost. Used by `cargo xtask bench drain`; ends with 4 when a million records a second are too many, with 69 where the
+//! kernel takes no BPF program.
 use anyhow::{Context, bail};
 use clap::Parser;
-use rdma_userspace::probes::{Drain, Generator};
+use rdma_userspace::probes::{Drain, Generator, ProbeError};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 const GOAL: f64 = 1e6;
 /// A goal was not met.
 const GATE: u8 = 4;
+/// The kernel takes no BPF program, or not from this user.
+const INFRASTRUCTURE: u8 = 69;
 /// Rates in million records per second.
 const STEPS: [f64; 11] = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0];
 
@@ -43,6 +46,11 @@ struct Step {
 
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
+    if let Err(error) = Generator::load(args.ring_bytes) {
+        let is_refused = !matches!(error, ProbeError::NoObject | ProbeError::NotInObject { .. });
+        eprintln!("bench_drain: {error}");
+        return Ok(if is_refused { ExitCode::from(INFRASTRUCTURE) } else { ExitCode::FAILURE });
+    }
     let cpus = cpus()?;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").context("reading the kernel's release")?;
     println!("kernel {}, ring of {} bytes, records of 56 bytes, the reader rests {} ms", kernel.trim(), args.ring_bytes, args.pause_ms);

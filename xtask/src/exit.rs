@@ -1,8 +1,21 @@
-//! Exit codes: an error may carry the code that the process ends with; every other error ends it with 1.
+//! Exit codes: what those of xtask, `rdmascope`, `rdmascope-report` and the benches mean (one list, the one in README.md), and
+//! errors that carry the code that the process ends with; every other error ends it with 1.
 
 use std::fmt;
 use std::process::ExitCode;
 
+/// All went well.
+pub const DONE: u8 = 0;
+/// Something failed; what, only the program's own words tell.
+pub const FAILED: u8 = 1;
+/// The command was used wrongly.
+pub const USAGE: u8 = 2;
+/// The work is done, but more records or samples were lost than the limit.
+pub const LOSS: u8 = 3;
+/// A goal was not met.
+pub const GATE: u8 = 4;
+/// The machine was too noisy to say.
+pub const UNSTABLE: u8 = 5;
 /// Something that the job needs is missing: a package, a device, a virtual machine.
 pub const INFRASTRUCTURE: u8 = 69;
 
@@ -35,7 +48,12 @@ pub fn coded(code: u8, message: impl Into<String>) -> anyhow::Error {
 
 /// The exit code that an error stands for: that of the first [`Coded`] error in its chain, else 1.
 pub fn code_of(error: &anyhow::Error) -> u8 {
-    error.chain().find_map(|cause| cause.downcast_ref::<Coded>()).map_or(1, |coded| coded.code)
+    error.chain().find_map(|cause| cause.downcast_ref::<Coded>()).map_or(FAILED, |coded| coded.code)
+}
+
+/// The exit code of a program that was run to its end; one that a signal ended has failed.
+pub fn of_program(status: i32) -> u8 {
+    u8::try_from(status).unwrap_or(FAILED)
 }
 
 /// Prints the error chain once and turns the outcome into the exit code.
@@ -56,6 +74,7 @@ pub fn report(outcome: anyhow::Result<()>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths;
     use anyhow::Context;
 
     #[test]
@@ -63,5 +82,17 @@ mod tests {
         let error = Err::<(), _>(infrastructure("no qemu")).context("booting").unwrap_err();
         assert_eq!(code_of(&error), 69);
         assert_eq!(code_of(&anyhow::anyhow!("plain")), 1);
+    }
+    #[test]
+    fn the_readme_lists_these_codes() {
+        let readme = std::fs::read_to_string(paths::root().join("README.md")).unwrap();
+        let section = readme.split("## Exit codes\n").nth(1).unwrap().split("\n## ").next().unwrap().replace('\n', " ");
+        let listed: Vec<u8> = section.split('·').map(|entry| entry.split_whitespace().next().unwrap().parse().unwrap()).collect();
+        assert_eq!(listed, [DONE, FAILED, USAGE, LOSS, GATE, UNSTABLE, INFRASTRUCTURE]);
+    }
+
+    #[test]
+    fn a_program_that_a_signal_ended_has_failed() {
+        assert_eq!([0, 3, 255, 256, -1].map(of_program), [0, 3, 255, FAILED, FAILED]);
     }
 }

@@ -3,7 +3,7 @@
 mod drain;
 mod observer;
 
-use crate::{bpf, paths, process};
+use crate::{bpf, exit, paths, process};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,4 +36,31 @@ fn build(name: &str) -> Result<PathBuf> {
         bail!("`{}` failed", process::line(&cargo));
     }
     Ok(paths::target().join("release/examples").join(name))
+}
+
+/// What the end of a bench that judges its own figures comes to.
+fn judged(status: i32) -> Result<()> {
+    let code = exit::of_program(status);
+    let says = match code {
+        exit::DONE => return Ok(()),
+        exit::GATE => "a goal was not met (see above)",
+        exit::INFRASTRUCTURE => "this kernel lets the bench load no BPF program (root is needed)",
+        _ => "the bench failed (its words above)",
+    };
+    Err(exit::coded(code, says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bench_that_failed_has_missed_no_goal_and_lacks_nothing() {
+        assert!(judged(0).is_ok());
+        for (status, code, says) in [(4, 4, "goal"), (69, 69, "root"), (1, 1, "failed"), (101, 101, "failed"), (-1, 1, "failed")] {
+            let error = judged(status).unwrap_err();
+            assert_eq!(exit::code_of(&error), code);
+            assert!(error.to_string().contains(says), "{status}: {error}");
+        }
+    }
 }

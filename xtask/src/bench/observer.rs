@@ -80,8 +80,5 @@ pub fn run(args: &Args) -> Result<()> {
     if !args.smp && args.kernel == GOAL_KERNEL {
         table.arg("--goals");
     }
-    match process::stream(&mut table, TABLE_DEADLINE, |line| println!("{line}"))? {
-        0 => Ok(()),
-        code => Err(exit::coded(u8::try_from(code).unwrap_or(1), "a goal was not met (see the table)")),
-    }
+    super::judged(process::stream(&mut table, TABLE_DEADLINE, |line| println!("{line}"))?)
 }
