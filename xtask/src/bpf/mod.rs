@@ -1,12 +1,13 @@
 //! `cargo xtask bpf`: builds the probes' program for the BPF target, checks the object, and keeps the committed copy for
 //! machines that have no compiler for that target.
 
+mod object;
+
 use crate::toolchain::{self, Compiler};
 use crate::{exit, paths, process, sources};
 use anyhow::{Context, Result, bail};
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::check;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -102,8 +103,8 @@ fn build(compiler: &Compiler, linker: &std::path::Path) -> Result<()> {
     cargo.env("PATH", path).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     process::run(&mut cargo).context("building the probes for the BPF target")?;
     let built = folder.join(TARGET).join("release").join(PROGRAM);
-    let object = fs::read(&built).with_context(|| format!("reading {}", built.display()))?;
-    replace(&paths::bpf_object(), &object)
+    let whole = fs::read(&built).with_context(|| format!("reading {}", built.display()))?;
+    replace(&paths::bpf_object(), &object::stripped(&whole)?)
 }
 
 /// Writes the file only when it differs, so that what depends on it is not built again for nothing.
@@ -116,39 +117,6 @@ fn replace(path: &std::path::Path, content: &[u8]) -> Result<()> {
     let unfinished = path.with_extension("new");
     fs::write(&unfinished, content)?;
     fs::rename(&unfinished, path).with_context(|| format!("writing {}", path.display()))
-}
-
-/// Checks that an object is for BPF and has type information, a licence and programs; returns the list of its programs.
-fn check(object: &[u8]) -> Result<String> {
-    let file = object::File::parse(object).context("reading the BPF object")?;
-    if file.architecture() != object::Architecture::Bpf {
-        bail!("the object is for {:?}, not for BPF", file.architecture());
-    }
-    for (needed, why) in [(".BTF", "the kernel refuses maps and typed programs without it"), ("license", "most helpers need it")] {
-        let size = file.section_by_name(needed).map_or(0, |section| section.size());
-        if size == 0 {
-            bail!("the object has no {needed} section ({why})");
-        }
-    }
-    let mut programs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_global()) {
-        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
-        let Some(section) = section.and_then(|section| section.name().ok().map(str::to_owned)) else {
-            continue;
-        };
-        if section != ".text" {
-            programs.entry(section).or_default().push(symbol.name()?.to_owned());
-        }
-    }
-    if programs.is_empty() {
-        bail!("the object holds no program");
-    }
-    let count: usize = programs.values().map(Vec::len).sum();
-    let mut summary = format!("{count} programs in {} sections, {} bytes\n", programs.len(), object.len());
-    for (section, names) in programs {
-        summary.push_str(&format!("  {section}: {}\n", names.join(", ")));
-    }
-    Ok(summary)
 }
 
 fn prebuilt() -> PathBuf {
@@ -201,17 +169,4 @@ pub fn prebuilt_is_reproduced() -> Result<()> {
         bail!("the same toolchain ({}) built other bytes than the committed object's", record.toolchain);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_object_for_another_machine_is_refused() {
-        let itself = fs::read(std::env::current_exe().unwrap()).unwrap();
-        let error = check(&itself).unwrap_err().to_string();
-        assert!(error.contains("not for BPF"), "{error}");
-        assert!(check(b"not an object").is_err());
-    }
 }
