@@ -14,9 +14,9 @@ pub fn target() -> PathBuf {
     root().join("target")
 }
 
-/// The built BPF object.
-pub fn bpf_object() -> PathBuf {
-    target().join("bpf").join("rdmascope-probes")
+/// The folder of the built BPF object.
+pub fn bpf_folder() -> PathBuf {
+    target().join("bpf")
 }
 
 /// Programs that set-up installs for this workspace alone.

@@ -71,12 +71,12 @@ pub fn check(object: &[u8]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths;
+    use crate::bpf::record::Place;
     use object::build::elf::Relocation;
     use std::fs;
 
     fn committed() -> Vec<u8> {
-        fs::read(paths::root().join("ebpf-probes/prebuilt/rdmascope-probes")).unwrap()
+        fs::read(Place::committed().object()).unwrap()
     }
 
     /// The object with sections as the linker leaves them, which only a debugger and a further link read.
