@@ -22,10 +22,7 @@ fn built(name: &str) -> Result<PathBuf> {
 
 /// Programs that a guest gets beside the usual ones.
 pub fn programs() -> Result<Vec<String>> {
-    let mut programs = vec![built("rdmascope")?.display().to_string()];
-    // Foreign programs for the tests of `rdmascope trace`.
-    programs.extend(["ib_send_lat", "ib_write_lat"].map(str::to_owned));
-    Ok(programs)
+    Ok(vec![built("rdmascope")?.display().to_string()])
 }
 
 /// A fresh token for one server and one client, in a file.

@@ -8,16 +8,14 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::process::Command;
 
-/// What building, the virtual machines and the tests need, and why.
-const PACKAGES: [(&str, &str); 18] = [
+/// What building and the virtual machines need, and why. The names are those of Debian 12 and of Debian 13.
+const PACKAGES: [(&str, &str); 15] = [
     ("libibverbs-dev", "verbs"),
     ("librdmacm-dev", "verbs"),
     ("pkg-config", "finding libibverbs"),
     ("libclang-dev", "reading its headers"),
     ("ibverbs-providers", "the soft-RoCE provider in the guest"),
     ("ibverbs-utils", "ibv_rc_pingpong in the guest"),
-    ("rdma-core", "provider configuration in the guest"),
-    ("perftest", "foreign programs to trace in the guest"),
     ("iproute2", "ip and rdma in the guest"),
     ("busybox-static", "the guest's shell"),
     ("kmod", "module dependencies"),
@@ -27,11 +25,34 @@ const PACKAGES: [(&str, &str); 18] = [
     ("util-linux", "ending a virtual machine with xtask"),
     ("qemu-system-x86", "the virtual machine"),
     ("ca-certificates", "downloads"),
-    ("git", "the revision that a capture names"),
 ];
-/// Debian's compiler for the BPF target, and what building the linker needs.
+/// What only the tests need.
+const TEST_PACKAGES: [(&str, &str); 2] =
+    [("perftest", "foreign programs to trace in the guest"), ("git", "the list of the files that are checked")];
+/// Debian's compiler for the BPF target, and what building the linker needs; in the security suites of these releases.
 const BPF_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 const LINKER_PACKAGES: [&str; 2] = ["llvm-22-dev", "g++"];
+/// Why they are needed.
+const BPF_REASON: &str = "building the probes";
+const BPF_RELEASES: [&str; 2] = ["bookworm", "trixie"];
+
+/// What a job needs beside a build of `rdmascope` and a guest to run it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// What the tests use.
+    pub tests: bool,
+    /// A compiler for the BPF target and its linker: 200 s and 1 GB.
+    pub bpf: bool,
+}
+
+impl Needs {
+    /// Everything that any job needs.
+    pub const ALL: Self = Self { tests: true, bpf: true };
+
+    fn packages(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        PACKAGES.into_iter().chain(TEST_PACKAGES.into_iter().filter(move |_| self.tests))
+    }
+}
 
 /// Options of `cargo xtask setup`.
 #[derive(Debug, Default, Clone, clap::Args)]
@@ -46,7 +67,7 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<()> {
-    ensure(args)?;
+    ensure(args, Needs::ALL)?;
     println!("everything is there");
     Ok(())
 }
@@ -54,7 +75,8 @@ pub fn run(args: &Args) -> Result<()> {
 /// What has to be done on this machine.
 #[derive(Debug, Default)]
 struct Plan {
-    packages: Vec<&'static str>,
+    /// Packages, and why each is needed.
+    packages: Vec<(&'static str, &'static str)>,
     /// Packages without which the committed BPF object is taken.
     bpf_packages: Vec<&'static str>,
     nightly: bool,
@@ -64,6 +86,14 @@ struct Plan {
 impl Plan {
     fn is_empty(&self) -> bool {
         self.packages.is_empty() && self.bpf_packages.is_empty() && !self.nightly && !self.linker
+    }
+
+    /// Whether this plan has something to install that `before` had not.
+    fn goes_beyond(&self, before: &Self) -> bool {
+        self.packages.iter().any(|package| !before.packages.contains(package))
+            || self.bpf_packages.iter().any(|package| !before.bpf_packages.contains(package))
+            || (self.nightly && !before.nightly)
+            || (self.linker && !before.linker)
     }
 
     fn has_packages(&self) -> bool {
@@ -76,7 +106,8 @@ impl Plan {
         if self.has_packages() {
             commands.push(apt(&["update", "-qq"]));
         }
-        for packages in [&self.packages, &self.bpf_packages].into_iter().filter(|list| !list.is_empty()) {
+        let packages = self.packages.iter().map(|(name, _)| *name).collect();
+        for packages in [&packages, &self.bpf_packages].into_iter().filter(|list| !list.is_empty()) {
             let mut install = apt(&["install", "-y", "-qq", "--no-install-recommends"]);
             install.args(packages);
             commands.push(install);
@@ -97,24 +128,35 @@ impl Plan {
     }
 }
 
-/// Installs what is missing, or says what it is and fails.
-pub fn ensure(args: &Args) -> Result<()> {
-    let plan = plan()?;
+/// Installs what is missing for `needs`, or says what it is and fails.
+pub fn ensure(args: &Args, needs: Needs) -> Result<()> {
+    let plan = plan(needs)?;
+    carry_out(&plan, args)?;
+    if plan.has_packages() {
+        // The lists of packages are new now, and may offer what the old ones did not.
+        let rest = self::plan(needs)?;
+        if rest.goes_beyond(&plan) {
+            carry_out(&rest, args)?;
+        }
+    }
+    Ok(())
+}
+
+fn carry_out(plan: &Plan, args: &Args) -> Result<()> {
     if plan.is_empty() {
         return Ok(());
     }
     let commands = plan.commands();
     let lines: Vec<String> = commands.iter().map(shown).collect();
     println!("missing on this machine:");
-    for package in plan.packages.iter().chain(&plan.bpf_packages) {
-        let why = PACKAGES.iter().find(|(name, _)| name == package).map_or("building the probes", |(_, why)| why);
+    for (package, why) in plan.packages.iter().copied().chain(plan.bpf_packages.iter().map(|package| (*package, BPF_REASON))) {
         println!("  {package} ({why})");
     }
     if plan.nightly {
-        println!("  a nightly Rust with its library sources (building the probes)");
+        println!("  a nightly Rust with its library sources ({BPF_REASON})");
     }
     if plan.linker {
-        println!("  bpf-linker {} (building the probes; into {})", toolchain::LINKER_VERSION, paths::shown(&paths::tools()));
+        println!("  bpf-linker {} ({BPF_REASON}; into {})", toolchain::LINKER_VERSION, paths::shown(&paths::tools()));
     }
     println!("commands:\n  {}", lines.join("\n  "));
     if args.no_install {
@@ -197,17 +239,26 @@ fn apt(args: &[&str]) -> Command {
     command
 }
 
-fn plan() -> Result<Plan> {
+fn plan(needs: Needs) -> Result<Plan> {
     if process::which("dpkg-query").is_none() || process::which("apt-get").is_none() {
+        let names: Vec<&str> = needs.packages().map(|(name, _)| name).collect();
         return Err(exit::infrastructure(format!(
             "this is no Debian or Ubuntu: install by hand what these packages hold: {}",
-            PACKAGES.map(|(name, _)| name).join(" ")
+            names.join(" ")
         )));
     }
     let installed = installed()?;
+    let mut plan = Plan { packages: needs.packages().filter(|(name, _)| !installed.contains(*name)).collect(), ..Plan::default() };
+    if needs.bpf {
+        plan_bpf(&mut plan, &installed);
+    }
+    Ok(plan)
+}
+
+/// Adds what building for the BPF target lacks, where this machine can have it.
+fn plan_bpf(plan: &mut Plan, installed: &BTreeSet<String>) {
     let missing =
         |names: &[&'static str]| -> Vec<&'static str> { names.iter().copied().filter(|name| !installed.contains(*name)).collect() };
-    let mut plan = Plan { packages: missing(&PACKAGES.map(|(name, _)| name)), ..Plan::default() };
     let compiler = Compiler::find();
     if compiler.is_none() {
         if has_candidates(&BPF_PACKAGES) {
@@ -224,7 +275,6 @@ fn plan() -> Result<Plan> {
             plan.linker = true;
         }
     }
-    Ok(plan)
 }
 
 /// Names of the installed packages, without architecture.
@@ -235,19 +285,20 @@ fn installed() -> Result<BTreeSet<String>> {
     Ok(list.lines().filter_map(|line| line.strip_prefix("installed ")).map(str::to_owned).collect())
 }
 
-/// Whether this machine's archive offers every one of the packages. Where its lists were never fetched, nothing is known:
-/// then Debian 12, which has them, is told by its name.
+/// Whether this machine's archive offers every one of the packages.
 fn has_candidates(packages: &[&str]) -> bool {
     let policy = process::output(process::command("apt-cache").env("LC_ALL", "C").arg("policy").args(packages));
-    let policy = policy.unwrap_or_default();
-    let offered = policy.lines().filter(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)"));
-    if offered.count() == packages.len() {
-        return true;
-    }
-    // Without lists a package that an installed one merely names has an entry too, with "(none)".
-    let knows_nothing = !policy.lines().any(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)"));
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    knows_nothing && release.lines().any(|line| line == "VERSION_CODENAME=bookworm")
+    are_offered(packages.len(), &policy.unwrap_or_default(), &release)
+}
+
+/// Whether what `apt-cache policy` says of `count` packages is an offer of each. Where the lists were never fetched, nothing is
+/// known: then the releases that have them are told by their names.
+fn are_offered(count: usize, policy: &str, os_release: &str) -> bool {
+    let offered = policy.lines().filter(|line| line.trim_start().starts_with("Candidate:") && !line.ends_with("(none)")).count();
+    // Without lists a package that an installed one merely names has an entry too, with "(none)".
+    let codename = os_release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    offered == count || (offered == 0 && codename.is_some_and(|name| BPF_RELEASES.contains(&name)))
 }
 
 #[cfg(test)]
@@ -262,11 +313,42 @@ mod tests {
 
     #[test]
     fn the_commands_can_be_typed() {
-        let plan = Plan { packages: vec!["kmod", "zstd"], bpf_packages: vec!["g++"], nightly: false, linker: true };
+        let packages = vec![("kmod", "one"), ("zstd", "two")];
+        let plan = Plan { packages, bpf_packages: vec!["g++"], nightly: false, linker: true };
         let lines: Vec<String> = plan.commands().iter().map(shown).collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[1].ends_with("apt-get install -y -qq --no-install-recommends kmod zstd"), "{}", lines[1]);
         assert!(lines[3].starts_with("LLVM_PREFIX=/usr/lib/llvm-22 "), "{}", lines[2]);
         assert!(lines[3].contains("bpf-linker --version 0.13.0"), "{}", lines[2]);
+    }
+    #[test]
+    fn a_job_asks_for_what_it_needs_and_no_more() {
+        let names = |needs: Needs| needs.packages().map(|(name, _)| name).collect::<Vec<_>>();
+        let demo = names(Needs { tests: false, bpf: false });
+        assert!(demo.contains(&"libibverbs-dev") && demo.contains(&"qemu-system-x86"));
+        for only_tests in ["git", "perftest"] {
+            assert!(!demo.contains(&only_tests) && names(Needs::ALL).contains(&only_tests), "{only_tests}");
+        }
+    }
+
+    #[test]
+    fn new_lists_may_offer_more_and_a_failed_install_is_not_tried_again() {
+        let before = Plan { packages: vec![("kmod", "")], bpf_packages: vec!["rustc-web"], nightly: false, linker: false };
+        let failed = Plan { bpf_packages: vec!["rustc-web"], ..Plan::default() };
+        assert!(!failed.goes_beyond(&before) && !Plan::default().goes_beyond(&before));
+        let more = Plan { bpf_packages: vec!["rustc-web", "llvm-22-dev"], linker: true, ..Plan::default() };
+        assert!(more.goes_beyond(&before) && !more.goes_beyond(&more));
+    }
+
+    #[test]
+    fn packages_are_offered_by_the_lists_or_where_there_are_none_by_the_release() {
+        let policy = |candidate: &str| format!("rustc-web:\n  Installed: (none)\n  Candidate: {candidate}\n  Version table:\n");
+        let (bookworm, trixie, noble) = ("VERSION_CODENAME=bookworm\n", "ID=debian\nVERSION_CODENAME=trixie\n", "VERSION_CODENAME=noble\n");
+        assert!(are_offered(1, &policy("1.96.0"), noble));
+        assert!(!are_offered(2, &policy("1.96.0"), bookworm), "the lists know one of two");
+        for nothing_known in ["".to_owned(), policy("(none)")] {
+            assert!(are_offered(1, &nothing_known, bookworm) && are_offered(1, &nothing_known, trixie));
+            assert!(!are_offered(1, &nothing_known, noble));
+        }
     }
 }

@@ -44,7 +44,7 @@ pub struct Args {
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<()> {
     let setup = setup::Args { no_install: args.no_install, yes: args.yes };
-    setup::ensure(&setup)?;
+    setup::ensure(&setup, setup::Needs::ALL)?;
     if let Some(tracer) = &args.against {
         setup::ensure_tracer(&setup, tracer)?;
     }

@@ -63,6 +63,33 @@ pub fn ensure() -> Result<PathBuf> {
     Ok(built.object())
 }
 
+/// An object of the present sources that is there without building.
+#[derive(Debug)]
+pub struct Ready(Place);
+
+/// Looks for an object that need not be built: what was built here before, else the committed one.
+///
+/// # Errors
+/// Why neither can be taken, in words about the committed one.
+pub fn ready() -> Result<Ready> {
+    if Place::built().fresh().is_ok() {
+        return Ok(Ready(Place::built()));
+    }
+    Place::committed().fresh().map(|_| Ready(Place::committed()))
+}
+
+impl Ready {
+    /// Puts the object where the next build of `rdmascope` takes it from; returns which one it is and why.
+    pub fn take(&self) -> Result<String> {
+        let built = Place::built();
+        built.take(&self.0)?;
+        object::check(&fs::read(built.object())?)?;
+        let toolchain = built.record()?.toolchain;
+        let which = paths::shown(&self.0.object());
+        Ok(format!("taking {which}: it is made from the present sources (by {toolchain}), so nothing has to be built"))
+    }
+}
+
 fn update_prebuilt() -> Result<()> {
     if Compiler::find().is_none() || toolchain::linker_folder().is_none() {
         return Err(exit::infrastructure("the committed object can only be replaced where the BPF target can be built"));

@@ -4,14 +4,15 @@
 mod display;
 mod ending;
 
+use crate::setup::{self, Needs};
 use crate::vm::{self, Deadlines, Job, Seen};
-use crate::{bpf, exit, paths, process, runner, setup};
+use crate::{bpf, exit, paths, process, runner};
 use anyhow::{Context, Result, bail};
 use display::Display;
 use ending::Ending;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Two guests of two CPUs each, and what the emulator itself needs: with fewer cores, pollers starve it.
 const CORES_FOR_TWO: usize = 6;
@@ -50,22 +51,34 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<()> {
+    if vm::kernels_named(std::slice::from_ref(&args.kernel))? != [args.kernel.as_str()] {
+        return Err(exit::coded(exit::USAGE, "the demo takes one kernel"));
+    }
     let out = output_folder(args)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let guests = args.guests.unwrap_or(if cores >= CORES_FOR_TWO { 2 } else { 1 });
+    let start = Instant::now();
+    let step = |what: &str| println!("== [{:.0} s] {what}", start.elapsed().as_secs_f64());
     step("set-up");
-    setup::ensure(&setup::Args { no_install: args.no_install, yes: args.yes })?;
-    step("building the probes");
-    bpf::ensure()?;
-    step("building rdmascope");
-    let mut cargo = process::cargo();
-    cargo.args(["build", "--release", "--locked", "--package", "rdma-userspace", "--package", "analysis", "--bins"]);
-    if process::stream(&mut cargo, BUILD_DEADLINE, |line| println!("{line}"))? != 0 {
-        bail!("`{}` failed", process::line(&cargo));
+    let object = bpf::ready();
+    let needs = Needs { tests: false, bpf: object.is_err() };
+    setup::ensure(&setup::Args { no_install: args.no_install, yes: args.yes }, needs)?;
+    step("the probes");
+    match object {
+        Ok(object) => println!("{}", object.take()?),
+        Err(why) => {
+            println!("{why:#}: building one");
+            bpf::ensure()?;
+        }
     }
-    step(&format!("kernel {}", args.kernel));
-    let kernel = vm::ensure_kernel(&args.kernel, false)?;
-    println!("{} {}", kernel.release, kernel.packages.join(" "));
+    step(&format!("building rdmascope; kernel {} is fetched meanwhile", args.kernel));
+    let (built, kernel) = std::thread::scope(|scope| {
+        let kernel = scope.spawn(|| vm::fetch(&args.kernel));
+        (build(), kernel.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    built?;
+    let kernel = kernel?;
+    println!("kernel {} {}", kernel.release, kernel.packages.join(" "));
     step(if guests == 2 { "measuring in two guests on a wire" } else { "measuring in one guest" });
     let measured = measure(args, kernel, guests, &out)?;
     let captures = if guests == 2 { out.join("b") } else { out.clone() };
@@ -96,8 +109,14 @@ fn show_where(captures: &Path) -> Result<()> {
     Ok(())
 }
 
-fn step(what: &str) {
-    println!("== {what}");
+/// Builds the two programs.
+fn build() -> Result<()> {
+    let mut cargo = process::cargo();
+    cargo.args(["build", "--release", "--locked", "--package", "rdma-userspace", "--package", "analysis", "--bins"]);
+    if process::stream(&mut cargo, BUILD_DEADLINE, |line| println!("{line}"))? != 0 {
+        bail!("`{}` failed", process::line(&cargo));
+    }
+    Ok(())
 }
 
 /// The folder that the demo fills: a new one, or the default one emptied.

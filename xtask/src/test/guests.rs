@@ -161,8 +161,8 @@ fn result_of(logs: &Path, binary: &Binary) -> Result<Counts> {
 
 fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
     let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, ..Guest::default() };
-    // The tests that inject delays give their threads a real-time priority.
-    guest.programs.push("chrt".to_owned());
+    // Foreign programs for the tests of `rdmascope trace`; the tests that inject delays give their threads a real-time priority.
+    guest.programs.extend(["ib_send_lat", "ib_write_lat", "chrt"].map(str::to_owned));
     let mut command = String::from("set -o pipefail\ncode=0\n");
     if updates_plans() {
         command.push_str(&format!("export {UPDATE_PLANS}=1\n"));

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn phases(args: &Args, kernels: &[String], counts: &mut Counts) -> Result<()> {
-    phase("set-up", || setup::ensure(&setup::Args { no_install: args.no_install, yes: true }))?;
+    phase("set-up", || setup::ensure(&setup::Args { no_install: args.no_install, yes: true }, setup::Needs::ALL))?;
     if !args.guests_only {
         phase("formatting", || cargo(&["fmt", "--all", "--check"]))?;
         phase("tidy", tidy::run)?;

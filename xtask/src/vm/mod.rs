@@ -17,3 +17,11 @@ pub use cli::{Command, run};
 pub use job::{Guest, Job, boot};
 pub use kernel::{Kernel, ensure as ensure_kernel, named as kernels_named};
 pub use watch::{Deadlines, Seen};
+
+/// Fetches what guests with this kernel need and is not on this machine yet: the kernel, and an emulator where the installed one
+/// is too old.
+pub fn fetch(kernel: &str) -> anyhow::Result<Kernel> {
+    let kernel = ensure_kernel(kernel, false)?;
+    emulator::Emulator::find()?;
+    Ok(kernel)
+}
