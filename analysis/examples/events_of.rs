@@ -1,10 +1,9 @@
 //! The kernel's events of single samples, in order, with the chain that the join made of them: for whoever doubts a stage.
 //!
 //! `cargo run -p analysis --example events_of -- CAPTURE FLAG|negative|0xWRID [COUNT]`
-use analysis::capture::{Capture, Record};
-use analysis::correlate::flags::Flag;
-use analysis::correlate::{Options, Outcome, run};
-use analysis::stages::STAGES;
+use analysis::join::flags::Flag;
+use analysis::join::{Options, Outcome, run};
+use capture::{Capture, Record};
 use std::error::Error;
 use std::io::Write;
 
@@ -47,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 at(sample.done_ns)
             )?;
             for gap in outcome.joined.chain.gaps() {
-                let stage = gap.stage.map_or("unattributed", |stage| STAGES[stage].name);
+                let stage = gap.stage;
                 writeln!(out, "  {:>9} {:>9}  {} → {}: {stage}", gap.start_ns, gap.duration_ns, gap.from.name(), gap.to.name())?;
             }
             let first = records.partition_point(|record| record.header.ts_ns + 20_000 < sample.post_begin_ns);

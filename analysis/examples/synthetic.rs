@@ -1,7 +1,7 @@
 //! Writes synthetic captures into a folder: `cargo run -p analysis --example synthetic -- DIR [SAMPLES_PER_ROUND]`.
 //! They are for looking at reports and charts; their durations are made up.
-use analysis::capture::{run_dir_name, seal};
-use analysis::fixture::{Scenario, generate, write_log};
+use analysis::testing::{Scenario, generate, write_log};
+use capture::{run_dir_name, seal};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut fixture = generate(*scenario, 10, per_round, u64::from(index) + 1);
         fixture.manifest.run.index = index;
         let (op, mode) = scenario.op_mode();
-        let run = dir.join(run_dir_name("synthetic", index, op, mode));
+        let run = dir.join(run_dir_name("synthetic", index, op.name(), mode.name()));
         write_log(&fixture, &run)?;
         seal(&run)?;
         println!("{}", run.display());

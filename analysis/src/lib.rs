@@ -1,28 +1,15 @@
-//! Captures, correlation, statistics, charts and reports of rdmascope.
+//! Joining of samples with kernel events, statistics, explanations, reports, charts and exports of rdmascope.
 //!
 //! Nothing here needs root, an RDMA device or eBPF: a capture made on one machine is analysed on any other.
-//! The way through: [`capture`] (read a folder) → correlate → breakdown → [`model`] (finished numbers) → report, charts, JSON.
+//! The way through: `capture` (read a folder) → [`join`] → [`explain`] → [`report`] (finished numbers) → [`show`], [`export`].
 
-pub mod analyse;
-pub mod bootstrap;
-pub mod breakdown;
-pub mod bypass;
-pub mod capture;
-pub mod compare;
-pub mod correlate;
-pub mod fixture;
-pub mod interference;
-mod milestones;
-pub mod model;
-mod names;
-mod pass;
-pub mod plots;
+pub mod explain;
+pub mod export;
+pub mod join;
 pub mod report;
-pub mod silent;
+pub mod show;
 pub mod stages;
 pub mod stats;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod trace;
-pub mod two_sides;
-pub mod units;
-pub mod verdict;
-pub mod words;

@@ -1,6 +1,6 @@
 //! `rdmascope-report`: opens captures on any machine, without root, RDMA or eBPF.
-use analysis::report::arguments::{Arguments, EXAMPLES};
-use analysis::words::{chain, printable_lines};
+use analysis::show::arguments::{Arguments, EXAMPLES};
+use capture::text::{chain, printable_lines};
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;

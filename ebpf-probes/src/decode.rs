@@ -115,6 +115,18 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_handlers_record_of_an_older_capture_is_read() {
+        let mut bytes = [0; layout::RECORD_MAX_BYTES];
+        let entry = DriverEntry { object: 0xe0, irq: 41, ..DriverEntry::default() };
+        let size = encode(Header::default(), &Body::DriverIrq(entry), &mut bytes);
+        assert_eq!(size, 40);
+        // There the last word was the number of the driver.
+        bytes[36] = 11;
+        let Ok(Event { body: Body::DriverIrq(got), .. }) = decode(&bytes[..size]) else { panic!("not an interrupt handler's record") };
+        assert_eq!((got.object, got.irq), (entry.object, entry.irq));
+    }
+
+    #[test]
     fn an_unknown_kind_is_named() {
         let mut bytes = [0; layout::RECORD_MAX_BYTES];
         let size = encode(Header::default(), &Body::IrqEntry(Irq::default()), &mut bytes);

@@ -218,8 +218,8 @@ record! {
         object: u64,
         /// Linux interrupt number; `u32::MAX` where the function is not told it.
         irq: u32,
-        /// Whose function it is: a value of [`driver`].
-        driver: u32,
+        /// Zero. In captures made before rdmascope had `device.completion_shape`, a number for the driver, which nothing ever read.
+        reserved: u32,
     }
 }
 record! {
@@ -321,30 +321,4 @@ pub mod path {
     pub const SENDER: u32 = 3;
     /// Responder as a work item (`rxe_receiver`).
     pub const RECEIVER: u32 = 4;
-}
-
-/// Whose function a [`DriverEntry`] speaks of.
-pub mod driver {
-    /// mlx5.
-    pub const MLX5: u32 = 1;
-    /// mlx4.
-    pub const MLX4: u32 = 2;
-    /// irdma and its forerunner i40iw.
-    pub const IRDMA: u32 = 3;
-    /// bnxt_re.
-    pub const BNXT_RE: u32 = 4;
-    /// efa.
-    pub const EFA: u32 = 5;
-    /// erdma.
-    pub const ERDMA: u32 = 6;
-    /// hns.
-    pub const HNS: u32 = 7;
-    /// mana.
-    pub const MANA: u32 = 8;
-    /// qedr.
-    pub const QEDR: u32 = 9;
-    /// cxgb4.
-    pub const CXGB4: u32 = 10;
-    /// pvrdma.
-    pub const PVRDMA: u32 = 11;
 }

@@ -1,6 +1,9 @@
 //! `rdmascope`: see `cli/`, one file per subcommand.
 use std::process::ExitCode;
 
+mod cli;
+mod trace;
+
 fn main() -> ExitCode {
-    rdma_userspace::cli::main()
+    cli::main()
 }

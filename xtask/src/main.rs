@@ -2,6 +2,7 @@
 //! machines with soft-RoCE, the tests and the demo. Each subcommand has its own module; docs/building.md and docs/vm.md
 //! tell how they are used.
 
+mod artifacts;
 mod bench;
 mod bpf;
 mod demo;
@@ -40,7 +41,7 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::Command),
     /// The project's own rules alone.
-    Tidy,
+    Tidy(tidy::Args),
     /// Virtual machines with soft-RoCE: run any command in one.
     #[command(subcommand)]
     Vm(vm::Command),
@@ -53,7 +54,7 @@ fn main() -> std::process::ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Bench(command) => bench::run(&command),
-        Command::Tidy => tidy::run(),
+        Command::Tidy(args) => tidy::command(&args),
         Command::Vm(command) => vm::run(&command),
     };
     exit::report(outcome)

@@ -1,10 +1,13 @@
 //! Made-up numbers for looking at charts and for drawing tests. Nothing here was measured, and the report that comes of it says so.
-use analysis::capture::costs::{Absent, DetectionWindow, HitPoll, PollCosts, Spread};
-use analysis::capture::manifest::{Device, Host, LossRow, Manifest, Metric, Outcome, Placement, PlanRow, Round, Run};
-use analysis::model::{
-    Agreement, Band, Breakdown, Comparison, CpuCost, Culprit, Interference, Latency, ObserverCost, OverlayItem, Quantile, Report,
+use analysis::join::flags::Flag;
+use analysis::report::model::{
+    Agreement, Band, Breakdown, Cause, Comparison, CpuCost, Culprit, Interference, Latency, ObserverCost, OverlayItem, Quantile, Report,
     Residency, RunReport, SilentHook, SlowCauses, SlowSample, SlowStage, Source, StageStat,
 };
+use analysis::stages::{Place, StageId};
+use capture::manifest::costs::{Absent, DetectionWindow, HitPoll, PollCosts, Spread};
+use capture::manifest::{Device, Host, LossRow, Outcome, Placement, PlanRow, Round, Run, SCHEMA_VERSION};
+use capture::{CompletionShape, Level, Manifest, Metric, Mode, Operation, Transport};
 
 /// Marks every page that is made of these numbers.
 pub const MARK: &str = "MADE-UP NUMBERS for looking at charts: nothing in this report was measured.";
@@ -87,47 +90,44 @@ pub fn samples(seed: u64, n: usize, base_ns: f64) -> Vec<u64> {
         .collect()
 }
 
-const EVENT_STAGES: [(&str, &str, f64); 14] = [
-    ("post", "ibv_post_send until the kernel takes over", 0.07),
-    ("requester", "rxe builds and sends the packets", 0.09),
-    ("tx stack", "the network stack's transmit path", 0.06),
-    ("wire + peer", "on the wire and in the peer", 0.17),
-    ("rx softirq", "receive softirq until rxe has the packet", 0.06),
-    ("task queue", "waiting for rxe's completer task", 0.05),
-    ("protocol", "rxe's completer until the CQE is written", 0.04),
-    ("notify delay", "until ib_uverbs_comp_handler is called", 0.02),
-    ("handler", "ib_uverbs_comp_handler until the wake-up", 0.03),
-    ("activation", "waking until the thread is on a run queue", 0.05),
-    ("run queue", "waiting for the CPU", 0.19),
-    ("return to user", "from the switch to the return of read()", 0.10),
-    ("poll", "until ibv_poll_cq returned the CQE", 0.04),
-    ("unattributed", "what no stage covers", 0.03),
+const EVENT_STAGES: [(StageId, &str, f64); 14] = [
+    (StageId::Post, "ibv_post_send until the kernel takes over", 0.07),
+    (StageId::Requester, "rxe builds and sends the packets", 0.09),
+    (StageId::TxStack, "the network stack's transmit path", 0.06),
+    (StageId::WirePeer, "on the wire and in the peer", 0.17),
+    (StageId::RxSoftirq, "receive softirq until rxe has the packet", 0.06),
+    (StageId::TaskQueue, "waiting for rxe's completer task", 0.05),
+    (StageId::Protocol, "rxe's completer until the CQE is written", 0.04),
+    (StageId::NotifyDelay, "until ib_uverbs_comp_handler is called", 0.02),
+    (StageId::Handler, "ib_uverbs_comp_handler until the wake-up", 0.03),
+    (StageId::Activation, "waking until the thread is on a run queue", 0.05),
+    (StageId::RunQueue, "waiting for the CPU", 0.19),
+    (StageId::ReturnToUser, "from the switch to the return of read()", 0.10),
+    (StageId::Poll, "until ibv_poll_cq returned the CQE", 0.04),
+    (StageId::Unattributed, "what no stage covers", 0.03),
 ];
 
 fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
     let mut random = Random(seed);
-    let shares: Vec<(&str, &str, f64)> = EVENT_STAGES
-        .iter()
-        .filter(|stage| event || !["notify delay", "handler", "activation", "run queue", "return to user"].contains(&stage.0))
-        .copied()
-        .collect();
+    let shares: Vec<(StageId, &'static str, f64)> =
+        EVENT_STAGES.iter().filter(|stage| event || stage.0.row().place != Place::Event || stage.0 == StageId::Poll).copied().collect();
     let whole: f64 = shares.iter().map(|stage| stage.2).sum();
     let stages = shares
         .iter()
-        .map(|&(name, meaning, share)| {
+        .map(|&(stage, meaning, share)| {
             let mean_of_all_ns = mean_ns * share / whole;
             let mut values: Vec<u64> = (0..400).map(|_| random.tailed(mean_of_all_ns, 0.35) as u64).collect();
             values.sort_unstable();
             StageStat {
-                name: name.into(),
-                meaning: meaning.into(),
+                stage,
+                meaning,
                 n,
                 mean_of_all_ns,
                 p50_ns: Some(values[200]),
                 p99_ns: Some(values[396]),
                 max_ns: values[399],
                 share: share / whole,
-                negative: u64::from(name == "notify delay") * 3,
+                negative: u64::from(stage == StageId::NotifyDelay) * 3,
                 steps: values.iter().enumerate().map(|(rank, &ns)| (ns, n * (rank as u64 + 1) / 400)).collect(),
             }
         })
@@ -136,10 +136,10 @@ fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
         [("p0-p50", 0.5, 0.8), ("p50-p90", 0.4, 1.1), ("p90-p99", 0.09, 1.9), ("p99-p99.9", 0.009, 4.0), ("above p99.9", 0.001, 9.0)]
             .iter()
             .map(|&(name, part, factor)| {
-                let weight = |stage: &str, share: f64| if stage == "run queue" { share * f64::powf(factor, 1.4) } else { share };
+                let weight = |stage: StageId, share: f64| if stage == StageId::RunQueue { share * f64::powf(factor, 1.4) } else { share };
                 let sum: f64 = shares.iter().map(|stage| weight(stage.0, stage.2)).sum();
                 let mean = mean_ns * factor;
-                let stages = shares.iter().map(|stage| (stage.0.to_string(), mean * weight(stage.0, stage.2) / sum)).collect();
+                let stages = shares.iter().map(|stage| (stage.0, mean * weight(stage.0, stage.2) / sum)).collect();
                 Band { name: name.into(), n: (n as f64 * part) as u64, mean_ns: mean, stages }
             })
             .collect();
@@ -149,17 +149,12 @@ fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
             let mut start = 0.0;
             let rows = shares
                 .iter()
-                .map(|&(name, _, share)| {
+                .map(|&(stage, _, share)| {
                     let median = mean_ns * share / whole;
-                    let duration = if name == "run queue" { total - mean_ns * (1.0 - share / whole) } else { median };
-                    let stage = SlowStage {
-                        name: name.into(),
-                        start_ns: start as u64,
-                        duration_ns: duration as u64,
-                        median_ns: Some(median as u64),
-                    };
+                    let duration = if stage == StageId::RunQueue { total - mean_ns * (1.0 - share / whole) } else { median };
+                    let bar = SlowStage { stage, start_ns: start as u64, duration_ns: duration as u64, median_ns: Some(median as u64) };
                     start += duration;
-                    stage
+                    bar
                 })
                 .collect();
             SlowSample {
@@ -167,20 +162,15 @@ fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
                 round: 3 + k as u32,
                 total_ns: total as u64,
                 stages: rows,
-                flags: vec!["WOKEN_ON_CPU".into(), "READER_PREEMPTED".into()],
+                flags: vec![Flag::WokenOnCpu, Flag::ReaderPreempted],
                 verdict: "the run queue took 12 times its median: kworker/1:2 (pid 77) held CPU 1 for most of it; all events are there. \
                           Pin the waiter to a CPU that runs no interrupts of this device and try again."
                     .into(),
-                culprit_stage: Some("run queue".into()),
-                culprit: Some(Culprit {
-                    kind: "run_queue".into(),
-                    name: "kworker/1:2".into(),
-                    pid: Some(77),
-                    taken_ns: Some(total as u64),
-                }),
+                culprit_stage: Some(StageId::RunQueue),
+                culprit: Some(Culprit { kind: Cause::RunQueue, name: "kworker/1:2".into(), pid: Some(77), taken_ns: Some(total as u64) }),
                 overlay: vec![
-                    taken("irq", "irq 24 (virtio1-input.0)", total * 0.97, 2_100),
-                    taken("tick", "timer tick", total * 0.98, 900),
+                    taken(Cause::Irq, "irq 24 (virtio1-input.0)", total * 0.97, 2_100),
+                    taken(Cause::Tick, "timer tick", total * 0.98, 900),
                 ],
                 taken_ns: 3_000,
                 explained_share: (!event).then_some(0.02),
@@ -195,20 +185,20 @@ fn breakdown(seed: u64, n: u64, mean_ns: f64, event: bool) -> Breakdown {
         covered_samples: 0.996,
         stages,
         bands,
-        flags: vec![("NO_SLEEP".into(), 812), ("TASK_BUSY".into(), 31)],
+        flags: vec![(Flag::NoSleep, 812), (Flag::TaskBusy, 31)],
         agreement: Some(Agreement { compared: n, agreed: n }),
         slow,
         interference: interference(n, mean_ns, event),
     }
 }
 
-fn taken(kind: &str, name: &str, start: f64, duration_ns: u64) -> OverlayItem {
-    OverlayItem { kind: kind.into(), name: name.into(), pid: None, start_ns: start as u64, duration_ns: Some(duration_ns) }
+fn taken(kind: Cause, name: &str, start: f64, duration_ns: u64) -> OverlayItem {
+    OverlayItem { kind, name: name.into(), pid: None, start_ns: start as u64, duration_ns: Some(duration_ns) }
 }
 
 fn interference(n: u64, mean_ns: f64, event: bool) -> Interference {
-    let source = |kind: &str, name: &str, pid, times: u64, each_ns: u64| Source {
-        kind: kind.into(),
+    let source = |kind: Cause, name: &str, pid, times: u64, each_ns: u64| Source {
+        kind,
         name: name.into(),
         pid,
         times,
@@ -223,9 +213,9 @@ fn interference(n: u64, mean_ns: f64, event: bool) -> Interference {
         share: 0.004,
         usual_ns: 0,
         sources: vec![
-            source("preempted", "preempted by busy (thread 321)", Some(321), 3, (mean_ns * 40.0) as u64),
-            source("tick", "timer tick", None, n / 60, 900),
-            source("irq", "irq 24 (virtio1-input.0)", None, n / 900, 2_100),
+            source(Cause::Preempted, "preempted by busy (thread 321)", Some(321), 3, (mean_ns * 40.0) as u64),
+            source(Cause::Tick, "timer tick", None, n / 60, 900),
+            source(Cause::Irq, "irq 24 (virtio1-input.0)", None, n / 900, 2_100),
         ],
         slow: (!event).then_some(SlowCauses {
             above_ns: (mean_ns * 3.0) as u64,
@@ -239,9 +229,9 @@ fn interference(n: u64, mean_ns: f64, event: bool) -> Interference {
 }
 
 /// One run.
-pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunReport {
-    let metric = if matches!(op, "send" | "write-imm" | "write-pp") { Metric::Rtt } else { Metric::PostToCqe };
-    let event = mode == "event";
+pub fn run(index: u32, op: Operation, mode: Mode, n: usize, base_ns: f64) -> RunReport {
+    let metric = op.metric();
+    let event = mode.may_sleep();
     let seed = u64::from(index) * 1000 + 7;
     let untraced = latency(metric, samples(seed, n, base_ns), 0);
     let traced = latency(metric, samples(seed + 1, n, base_ns * 1.06), 0);
@@ -252,7 +242,7 @@ pub fn run(index: u32, op: &str, mode: &str, n: usize, base_ns: f64) -> RunRepor
         path: format!("host=guest/run={index:03}-{op}-{mode}"),
         name: format!("{op} {mode}"),
         has_twin: false,
-        manifest: manifest(index, op, mode, metric, n as u64),
+        manifest: manifest(index, op, mode, n as u64),
         breakdown: Some(breakdown(seed + 2, n as u64, traced.mean_ns, event)),
         post: Some(spread(n as u64, 650.0)),
         server_residency: (metric == Metric::Rtt).then_some(Residency {
@@ -313,7 +303,7 @@ fn spread(n: u64, median_ns: f64) -> Spread {
     }
 }
 
-fn poll_costs(op: &str, mode: &str) -> PollCosts {
+fn poll_costs(op: Operation, mode: Mode) -> PollCosts {
     let mut costs = PollCosts {
         calls_per_block: 100,
         clock_read: Some(spread(1000, 21.0)),
@@ -322,23 +312,23 @@ fn poll_costs(op: &str, mode: &str) -> PollCosts {
     };
     let mut absent = |what: &str| costs.absent.push(Absent { what: what.into(), why: format!("made up: {op} {mode} has none") });
     match op {
-        "read" => {
+        Operation::Read => {
             costs.hit_poll = Some(HitPoll { waited_ns: 54_000, operations: 1100, came_back_empty: 3, poll: Some(spread(1097, 130.0)) });
         }
         _ => absent("hit_poll"),
     }
     match mode {
-        "poll" => {
+        Mode::Poll => {
             costs.detection_window = Some(DetectionWindow { operations: 1100, first_poll_hits: 0, window: Some(spread(1100, 170.0)) });
         }
-        _ => absent("detection_window"),
+        Mode::Event => absent("detection_window"),
     }
     costs
 }
 
-fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifest {
+fn manifest(index: u32, op: Operation, mode: Mode, n: u64) -> Manifest {
     Manifest {
-        schema_version: 1,
+        schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
         tool_revision: Some("made-up".into()),
         started_unix_s: 1_700_000_000,
@@ -361,6 +351,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         device: Device {
             name: "rxe0".into(),
             driver: "rdma_rxe".into(),
+            completion_shape: Some(CompletionShape::Anywhere),
             firmware: String::new(),
             port: 1,
             netdev: Some("eth0".into()),
@@ -373,17 +364,17 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
         },
         run: Run {
             index,
-            op: op.into(),
-            mode: mode.into(),
-            server_mode: mode.into(),
-            transport: "RC".into(),
+            op,
+            mode,
+            server_mode: Some(mode),
+            transport: Some(Transport::Rc),
             size_bytes: 64,
             samples: n,
-            metric,
+            metric: op.metric(),
             depth: 1,
             inline_bytes: 0,
             cq_depth: 16,
-            level: "std".into(),
+            level: Level::Std,
             same_kernel: true,
         },
         placement: Placement {
@@ -399,6 +390,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
             irq_cpus: None,
             text: "vector 0 has no interrupt of its own (soft-RoCE); the waiter runs on CPU 1".into(),
         },
+        workers: Vec::new(),
         rounds: vec![Round { index: 0, traced: true, begin_ns: 1, end_ns: 2, samples: n, thread_cpu_ns: 5, ..Round::default() }],
         plan: vec![
             PlanRow {
@@ -409,7 +401,7 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
                 gives: vec!["CompHandler".into()],
                 reason: "exported by ib_uverbs".into(),
                 attached: true,
-                hits: Some(if mode == "event" { 10_000 } else { 0 }),
+                hits: Some(if mode.may_sleep() { 10_000 } else { 0 }),
                 silence: None,
             },
             PlanRow {
@@ -432,18 +424,18 @@ fn manifest(index: u32, op: &str, mode: &str, metric: Metric, n: u64) -> Manifes
 }
 
 /// A report over these operations, each in poll and event mode.
-pub fn report(ops: &[&str], n: usize) -> Report {
+pub fn report(ops: &[Operation], n: usize) -> Report {
     let mut runs = Vec::new();
     for (at, op) in ops.iter().enumerate() {
         let base = 18_000.0 * (1.0 + at as f64 * 0.15);
-        runs.push(run(2 * at as u32, op, "poll", n, base));
-        runs.push(run(2 * at as u32 + 1, op, "event", n, base * 1.55));
+        runs.push(run(2 * at as u32, *op, Mode::Poll, n, base));
+        runs.push(run(2 * at as u32 + 1, *op, Mode::Event, n, base * 1.55));
     }
     let comparisons = ops
         .iter()
         .enumerate()
         .map(|(at, op)| Comparison {
-            op: (*op).into(),
+            op: *op,
             size_bytes: 64,
             runs: (runs[2 * at].path.clone(), runs[2 * at + 1].path.clone()),
             name: format!("{op} 64 B"),

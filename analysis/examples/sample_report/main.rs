@@ -1,6 +1,7 @@
 //! Writes reports with made-up numbers, to look at the charts and the page: `cargo run -p analysis --example sample_report -- DIR`.
 mod made_up;
 
+use capture::Operation;
 use std::path::Path;
 
 fn main() -> anyhow::Result<()> {
@@ -8,10 +9,10 @@ fn main() -> anyhow::Result<()> {
         anyhow::bail!("usage: sample_report DIR");
     };
     let dir = Path::new(&dir);
-    let ops = ["send", "write", "write-imm", "read", "fetch-add", "cmp-swap"];
+    let ops = Operation::MEASURED;
     let mut variants = vec![
         ("two-runs", made_up::report(&ops[..1], 20_000)),
-        ("twelve-runs-emulated", made_up::emulated(made_up::report(&ops, 10_000))),
+        ("twelve-runs-emulated", made_up::emulated(made_up::report(ops, 10_000))),
         ("very-few-samples", made_up::report(&ops[..1], 12)),
         ("no-runs", made_up::report(&[], 0)),
     ];
@@ -26,11 +27,11 @@ fn main() -> anyhow::Result<()> {
     for run in &mut huge.runs {
         let mut samples = made_up::samples(3, 10_000, 4e6);
         samples.extend([u64::MAX, u64::MAX / 3, 7_000_000_000]);
-        run.untraced = Some(made_up::latency(analysis::capture::manifest::Metric::Rtt, samples, 4));
+        run.untraced = Some(made_up::latency(capture::manifest::Metric::Rtt, samples, 4));
     }
     variants.push(("huge-values", huge));
     for (name, report) in variants {
-        println!("{}", analysis::report::html::write(&report, &dir.join(name))?.display());
+        println!("{}", analysis::show::html::write(&report, &dir.join(name))?.display());
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! CQEs were not taken.
 use super::cq::CqTrace;
 use super::join::Join;
-use crate::capture::manifest::TraceFacts;
+use capture::manifest::TraceFacts;
 use serde::Serialize;
 
 /// A thread that has not moved for so long is asleep for good, as far as a trace can tell.
@@ -123,7 +123,7 @@ fn asleep(join: &Join, facts: &TraceFacts, cq: &CqTrace) -> Option<Condition> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::manifest::{TracedProcess, UnreadCqes};
+    use capture::manifest::{TracedProcess, UnreadCqes};
     use ebpf_probes::{Body, CompHandler, CqError, CqPost, Event, EventRead, Header, Switch};
 
     const PID: u32 = 100;

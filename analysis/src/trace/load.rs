@@ -2,9 +2,9 @@
 use super::join::Join;
 use super::model::TraceReport;
 use super::report;
-use crate::capture::manifest::TraceFacts;
-use crate::capture::{self, Capture};
-use crate::units::count;
+use capture::manifest::TraceFacts;
+use capture::text::units::count;
+use capture::{self, Capture};
 
 /// Tells a join what was known when the trace began.
 pub fn prepare(join: &mut Join, facts: &TraceFacts) {

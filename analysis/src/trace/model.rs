@@ -2,8 +2,8 @@
 use super::conditions::Condition;
 use super::cq::{Outcomes, Stage};
 use super::times::Log2;
-use crate::capture::Manifest;
-use crate::capture::costs::Spread;
+use capture::Manifest;
+use capture::manifest::costs::Spread;
 use serde::Serialize;
 
 /// Everything about one trace, ready to print.

@@ -4,10 +4,10 @@ use super::cq::{CqTrace, Outcomes, Stage};
 use super::join::Join;
 use super::model::{CqReport, HistogramReport, InterruptReport, StageReport, TraceReport};
 use super::times::Log2;
-use crate::capture::Manifest;
-use crate::capture::manifest::{Outcome, TraceFacts};
-use crate::compare::LOSS_LIMIT;
-use crate::units::{count, loss};
+use capture::Manifest;
+use capture::limits::LOSS_LIMIT;
+use capture::manifest::{Outcome, TraceFacts};
+use capture::text::units::{count, loss};
 use std::collections::BTreeMap;
 
 /// The report over a trace that has ended. `manifest.trace` must be set; without it the report is of no process.

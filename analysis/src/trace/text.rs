@@ -2,7 +2,8 @@
 use super::cq::Outcomes;
 use super::model::{CqReport, HistogramReport, InterruptReport, TraceReport};
 use super::times::Log2;
-use crate::units::{count, ns, percent};
+use capture::text::units::{count, ns, percent};
+use ebpf_probes::Kind;
 use std::fmt::Write;
 
 /// Characters of the longest bar.
@@ -40,7 +41,7 @@ pub fn render(report: &TraceReport, histograms: bool) -> String {
 fn head(text: &mut String, report: &TraceReport) {
     let facts = report.manifest.trace.as_ref();
     let processes: Vec<String> = facts.into_iter().flat_map(|it| &it.processes).map(|it| format!("{} ({})", it.tgid, it.comm)).collect();
-    let _ = writeln!(text, "traced {:.1} s on {}", report.duration_ns as f64 / 1e9, report.manifest.host.kernel);
+    let _ = writeln!(text, "traced {} on {}", ns(report.duration_ns as f64), report.manifest.host.kernel);
     let ended = facts.into_iter().flat_map(|it| &it.processes).filter(|it| it.ended).count();
     let list = if processes.is_empty() { "none was seen".to_owned() } else { processes.join(", ") };
     let _ = writeln!(text, "processes: {list}{}", if ended > 0 { format!("; {ended} ended") } else { String::new() });
@@ -157,11 +158,16 @@ fn bins(text: &mut String, histogram: &Log2, is_time: bool) {
     let most = histogram.bins.iter().max().copied().unwrap_or(0).max(1);
     let first = histogram.bins.iter().position(|n| *n > 0).unwrap_or(0);
     for (bin, n) in histogram.bins.iter().enumerate().skip(first) {
-        let bound = |power: usize| if is_time { ns((power as f64).exp2()) } else { count(1 << power.min(63)) };
-        let from = if bin == 0 { "0".to_owned() } else { bound(bin) };
+        let (from, below) = bin_ends(bin, is_time);
         let bar = "█".repeat((n * BAR_CHARS).div_ceil(most) as usize);
-        let _ = writeln!(text, "  {:>9} - {:>9} {:>9} {bar}", from, bound(bin + 1), count(*n));
+        let _ = writeln!(text, "  {:>9} - {:>9} {:>9} {bar}", from, below, count(*n));
     }
+}
+
+/// Where a bin of a [`Log2`] begins and what it stays below, as text: times in their unit, counts as they are. The first begins at 0.
+pub(crate) fn bin_ends(bin: usize, is_time: bool) -> (String, String) {
+    let bound = |power: usize| if is_time { ns((power as f64).exp2()) } else { count(1 << power.min(63)) };
+    (if bin == 0 { "0".to_owned() } else { bound(bin) }, bound(bin + 1))
 }
 
 fn tail(text: &mut String, report: &TraceReport) {
@@ -185,7 +191,7 @@ fn why_none(report: &TraceReport) -> String {
     if facts.is_none_or(|facts| facts.processes.is_empty()) {
         return "no such process was there or created a CQ".to_owned();
     }
-    match report.manifest.plan.iter().find(|row| row.gives.iter().any(|kind| kind == "comp_handler")) {
+    match report.manifest.plan.iter().find(|row| row.gives.iter().any(|kind| kind == Kind::CompHandler.name())) {
         Some(row) if row.symbol.is_none() => format!("the handler's probe is absent ({})", row.reason),
         Some(row) if row.hits == Some(0) => {
             "no completion handler ran on this machine: the program polls, is idle, uses no completion channel, or no verbs at all"

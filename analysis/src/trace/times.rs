@@ -1,6 +1,6 @@
 //! Durations of a stage: quantiles to one percent in little memory, and histograms with bins that double.
-use crate::capture::costs::Spread;
-use crate::stats::is_shown;
+use capture::manifest::costs::Spread;
+use capture::quantile::is_shown;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 

@@ -1,8 +1,8 @@
 //! Recorded event streams as text: what the kernel does for a completion, by driver and kernel, with the stages that must come out.
 //! `tests/streams/*.stream`; the lines are explained by [`Stream::parse`].
-use analysis::capture::manifest::{KernelThread, Manifest};
-use analysis::capture::{Record, Sample};
-use analysis::fixture::{Scenario, generate};
+use analysis::testing::{Scenario, generate};
+use capture::manifest::{KernelThread, Manifest};
+use capture::{Operation, Record, Sample};
 use ebpf_probes::*;
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Stream {
     /// - `expect STAGE NS; …` (`wake-up` stands for the stages from handler to poll as `wakes` makes them), `flags NAME…`.
     pub fn parse(text: &str) -> Stream {
         let mut manifest = generate(Scenario::SendEvent612, 1, 0, 1).manifest;
-        manifest.run.op = "read".into();
+        manifest.run.op = Operation::Read;
         manifest.run.same_kernel = false;
         manifest.rounds[0].begin_ns = 0;
         let mut parser =
@@ -51,9 +51,9 @@ impl Stream {
 
     /// The records as the reader of a capture gives them.
     pub fn records(&self) -> Vec<Record> {
-        let raw = analysis::fixture::ring_bytes(&self.events);
+        let raw = analysis::testing::ring_bytes(&self.events);
         let (mut rest, mut records) = (&raw[..], Vec::new());
-        while let analysis::capture::record::Split::Whole(record, behind) = analysis::capture::record::split(rest) {
+        while let capture::record::Split::Whole(record, behind) = capture::record::split(rest) {
             records.push(record);
             rest = behind;
         }
@@ -83,8 +83,8 @@ impl Parser {
             ["driver", name] => manifest.device.driver = name.into(),
             ["realtime"] => manifest.host.realtime = true,
             ["same-kernel"] => manifest.run.same_kernel = true,
-            ["op", name] => manifest.run.op = name.into(),
-            ["mode", name] => manifest.run.mode = name.into(),
+            ["op", name] => manifest.run.op = name.parse().expect("an operation"),
+            ["mode", name] => manifest.run.mode = name.parse().expect("a mode"),
             ["depth", n] => manifest.run.depth = number(n),
             ["irq", n] => manifest.placement.irq = Some(number(n)),
             ["stolen", ns] => manifest.rounds[0].steal_ns = Some(number(ns)),
@@ -181,8 +181,8 @@ impl Parser {
             ["work_start", name] => Body::WorkStart(Work { work: address(name), func: 1 }),
             ["enqueue", cq, n] => Body::DriverEnqueue(driver_cq(cq, n)),
             ["comp", cq, n] => Body::DriverComp(driver_cq(cq, n)),
-            ["driver_irq", name, n] => Body::DriverIrq(DriverEntry { object: address(name), irq: irq(n), driver: 0 }),
-            ["driver_half", name] => Body::DriverBottomHalf(DriverEntry { object: address(name), irq: u32::MAX, driver: 0 }),
+            ["driver_irq", name, n] => Body::DriverIrq(DriverEntry { object: address(name), irq: irq(n), reserved: 0 }),
+            ["driver_half", name] => Body::DriverBottomHalf(DriverEntry { object: address(name), irq: u32::MAX, reserved: 0 }),
             ["handler", cq] => return self.handler(time, cpu, pid, cq),
             ["waking", target] => Body::SchedWaking(wake(number(target))),
             ["wakeup", target] => Body::SchedWakeup(wake(number(target))),

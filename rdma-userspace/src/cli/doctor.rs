@@ -1,7 +1,8 @@
 //! `rdmascope doctor`: what this machine does to a measurement.
 use super::{doctor_probes, print};
-use crate::doctor::{self, colour_wanted};
-use crate::probes::{Level, Plan};
+use capture::Level;
+use rdmascope_core::doctor::{self, colour_wanted};
+use rdmascope_core::probes::Plan;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let mut findings = doctor::run(&options);
     let plan = match Plan::for_kernel(Path::new("/"), Level::Std) {
         Ok(plan) => plan.to_string().lines().map(str::to_owned).collect(),
-        Err(error) => vec![format!("no plan: {}", analysis::words::chain(&error))],
+        Err(error) => vec![format!("no plan: {}", capture::text::chain(&error))],
     };
     findings.add_section("Probe plan", plan);
     let mut text = Vec::new();

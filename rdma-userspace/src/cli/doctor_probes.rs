@@ -1,8 +1,9 @@
 //! `rdmascope doctor --probes`: which hooks the kernel offers, of this machine or of one whose files are given.
 use super::print;
-use crate::kernel::Sources;
-use crate::probes::{Level, Plan, View, drivers, extract};
 use anyhow::Context;
+use capture::Level;
+use rdmascope_core::machine::Sources;
+use rdmascope_core::probes::{Plan, PlanView, drivers, extract};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -60,7 +61,7 @@ pub fn main(args: &PlanArgs, json: bool) -> anyhow::Result<ExitCode> {
         (None, Some(root)) => Sources::tree(root).strict(),
         (None, None) => Sources::tree(root),
     };
-    let view = View::of(&Plan::from_sources(&sources, Level::Full)?);
+    let view = PlanView::of(&Plan::from_sources(&sources, Level::Full)?);
     let text = if json { serde_json::to_string_pretty(&view)? + "\n" } else { view.to_string() };
     print(&text)?;
     if let Some(to) = &args.extract {

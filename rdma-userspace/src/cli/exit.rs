@@ -1,10 +1,10 @@
 //! Exit codes, and which error ends with which.
-use crate::control::ControlError;
-use crate::runner::RunnerError;
-use crate::session::SessionError;
-use crate::soft_roce::SoftRoceError;
 use crate::trace::TraceError;
-use crate::verbs::VerbsError;
+use rdmascope_core::control::ControlError;
+use rdmascope_core::runner::RunnerError;
+use rdmascope_core::session::SessionError;
+use rdmascope_core::soft_roce::SoftRoceError;
+use rdmascope_core::verbs::VerbsError;
 use std::process::ExitCode;
 
 /// Something failed.
@@ -13,8 +13,6 @@ pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// More records or samples were lost than the limit.
 pub const LOSS: u8 = 3;
-/// A gate was not met.
-pub const GATE: u8 = 4;
 /// The machine was too noisy to say.
 pub const UNSTABLE: u8 = 5;
 /// Something that the job needs is missing: a device, a package.
@@ -39,7 +37,7 @@ fn of_session(error: &SessionError) -> u8 {
     match error {
         SessionError::Unstable { .. } => UNSTABLE,
         SessionError::NoDevice(_) | SessionError::Verbs(VerbsError::ListDevices(_) | VerbsError::NoDevice { .. }) => INFRASTRUCTURE,
-        SessionError::NoSuchCpu { .. } | SessionError::Runner(RunnerError::Refused { .. }) => USAGE,
+        SessionError::NoSuchCpu { .. } | SessionError::Folder(_) | SessionError::Runner(RunnerError::Refused { .. }) => USAGE,
         _ => FAILED,
     }
 }

@@ -3,6 +3,7 @@ mod compare;
 mod doctor;
 mod doctor_probes;
 pub mod exit;
+mod named_value;
 mod report;
 mod run;
 mod serve;
@@ -10,7 +11,7 @@ mod soft_roce;
 mod trace;
 mod traffic;
 
-use analysis::words::{chain, printable_lines};
+use capture::text::{chain, printable_lines};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -75,7 +76,7 @@ pub fn main() -> ExitCode {
         Command::Trace(args) => trace::main(&args),
     };
     result.unwrap_or_else(|error| {
-        complain(&chain(error.as_ref()));
+        print_error(&chain(error.as_ref()));
         exit::code_of(&error)
     })
 }
@@ -87,8 +88,8 @@ fn with_negative_values(command: clap::Command) -> clap::Command {
     command.mut_args(allow).mut_subcommands(with_negative_values)
 }
 
-/// Says on standard error what went wrong; where nobody listens, nobody is told.
-fn complain(text: &str) {
+/// Prints an error to standard error; a terminal that is gone is no further error.
+fn print_error(text: &str) {
     let _ = writeln!(io::stderr(), "rdmascope: {}", printable_lines(text));
 }
 

@@ -1,5 +1,5 @@
 //! `rdmascope report`: the same as `rdmascope-report`.
-use analysis::report::arguments::{Arguments, EXAMPLES};
+use analysis::show::arguments::{Arguments, EXAMPLES};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -1,6 +1,8 @@
 //! `rdmascope run`: one operation in one completion mode.
+use super::named_value::one_of;
 use super::traffic::Traffic;
-use crate::runner::{Mode, OpKind};
+use capture::named::Named;
+use capture::{Mode, Operation};
 use std::process::ExitCode;
 
 /// Flags of `rdmascope run`.
@@ -11,11 +13,11 @@ pub struct Args {
     traffic: Traffic,
 
     /// Operation: send (ping-pong by SEND and RECV), write, write-pp (ping-pong by watching memory), read, fetch-add, cmp-swap.
-    #[arg(long, value_enum, default_value_t = OpKind::Send)]
-    op: OpKind,
+    #[arg(long, value_parser = one_of(Operation::MEASURED), default_value_t = Operation::Send)]
+    op: Operation,
 
     /// Completion mode: poll (spin on the CQ) or event (sleep on the completion channel).
-    #[arg(long, value_enum, default_value_t = Mode::Poll)]
+    #[arg(long, value_parser = one_of(Mode::ALL), default_value_t = Mode::Poll)]
     mode: Mode,
 }
 

@@ -1,15 +1,11 @@
 //! `rdmascope serve`: the passive end.
 use super::print;
-use crate::control::DEFAULT_PORT;
-use crate::control::limits::Limits;
-use crate::control::message::ServerFacts;
-use crate::control::server::{ServerConfig, serve};
-use crate::control::side::{Allowed, KEPT_DEFAULT_BYTES};
-use crate::control::token::Token;
-use crate::probes::Guardian;
-use crate::session::{Announcement, SessionError, allowed_cpus, open_device};
-use crate::system::Root;
-use crate::verbs::gid_table;
+use rdmascope_core::control::DEFAULT_PORT;
+use rdmascope_core::control::limits::{Limits, RECORDED_DEFAULT_BYTES, RecordingLimits};
+use rdmascope_core::control::server::{ServerConfig, serve};
+use rdmascope_core::control::token::Token;
+use rdmascope_core::probes::ProbeThread;
+use rdmascope_core::session::{Announcement, open_device, server_facts};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,7 +53,7 @@ pub struct Args {
     no_probes: bool,
 
     /// What is kept of a client's runs until it fetches this side's capture, in MiB. What comes after that is left out, and the client is told.
-    #[arg(long, default_value_t = KEPT_DEFAULT_BYTES >> 20, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, default_value_t = RECORDED_DEFAULT_BYTES >> 20, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     max_capture: u64,
 
     /// Announce address and token as JSON on standard output (how --loopback starts its server).
@@ -74,13 +70,13 @@ fn parse_bind(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "give the IP address of an interface of this host, with :PORT where needed".to_owned())
 }
 
-/// One line for whoever reads along. A server whose reader is gone goes on serving.
-fn say(line: &str) {
+/// Prints a line. A server whose standard output is closed goes on serving.
+fn print_line(line: &str) {
     let _ = print(&format!("{line}\n"));
 }
 
 /// What a client gives to reach a server that listens on `address`.
-fn reach(address: SocketAddr) -> String {
+fn client_argument(address: SocketAddr) -> String {
     match address {
         any if any.ip().is_unspecified() && any.port() == DEFAULT_PORT => "THIS-HOST".to_owned(),
         any if any.ip().is_unspecified() => format!("THIS-HOST:{}", any.port()),
@@ -92,46 +88,37 @@ fn reach(address: SocketAddr) -> String {
 /// Serves.
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     // Before any other thread is there: all of them are to be without the rights that the probes need.
-    let probes = Guardian::take_over()?;
+    let probes = ProbeThread::start()?;
     let device = open_device(args.device.as_deref(), args.port)?;
     let token = match &args.token_file {
         Some(path) => Token::from_file(path)?,
         None => Token::random()?,
     };
-    let host = crate::system::host::host();
-    let facts = ServerFacts {
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        boot_id: host.boot_id,
-        tgid: std::process::id(),
-        device: device.name().to_owned(),
-        port: args.port,
-        gids: gid_table(&device, args.port).map_err(SessionError::from)?,
-        cpus: allowed_cpus(&Root::live()),
-    };
+    let facts = server_facts(&device, args.port)?;
     let (announce, own_token, show) = (args.announce, args.token_file.is_none(), token.reveal().to_owned());
     let name = device.name().to_owned();
     let ready = move |address: SocketAddr| {
         if announce {
             let line = serde_json::to_string(&Announcement { address, token: show }).unwrap_or_default();
-            say(&line);
+            print_line(&line);
             return;
         }
-        say(&format!("serving {name} on {address}"));
+        print_line(&format!("serving {name} on {address}"));
         if own_token {
-            say(&format!("token {show}"));
-            say(&format!("client: rdmascope compare {} --token {show}", reach(address)));
+            print_line(&format!("token {show}"));
+            print_line(&format!("client: rdmascope compare {} --token {show}", client_argument(address)));
         }
     };
     let log = move |line: &str| {
         if !announce {
-            say(line);
+            print_line(line);
         }
     };
     let config = ServerConfig {
         bind: args.bind,
         token,
         limits: Limits { memory_bytes: args.max_memory.saturating_mul(1 << 20), ..Limits::default() },
-        allowed: Allowed { probes: !args.no_probes, bytes: args.max_capture.saturating_mul(1 << 20) },
+        recording: RecordingLimits { probes: !args.no_probes, bytes: args.max_capture.saturating_mul(1 << 20) },
         probes: Some(probes),
         once: args.once,
         client_within: args.announce.then_some(ANNOUNCED_DEADLINE),
@@ -162,7 +149,7 @@ mod tests {
             ("0.0.0.0:18600", "THIS-HOST"),
             ("[::]:7", "THIS-HOST:7"),
         ] {
-            assert_eq!(reach(listens.parse().expect("an address")), typed);
+            assert_eq!(client_argument(listens.parse().expect("an address")), typed);
         }
     }
 }

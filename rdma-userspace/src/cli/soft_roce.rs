@@ -1,6 +1,6 @@
 //! `rdmascope soft-roce`: a software RDMA device up and down.
 use super::print;
-use crate::soft_roce;
+use rdmascope_core::soft_roce;
 use std::process::ExitCode;
 
 /// Subcommands of `rdmascope soft-roce`.

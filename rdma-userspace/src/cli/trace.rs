@@ -1,7 +1,7 @@
 //! `rdmascope trace`: programs that are not ours.
 use super::exit;
-use crate::trace::{self, Options, Targets, TraceError, Which};
-use analysis::compare::LOSS_LIMIT;
+use crate::trace::{self, Options, Selection, Targets, TraceError};
+use capture::limits::LOSS_LIMIT;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ it is changed. What it finds by polling leaves no trace in the kernel and
 cannot be seen from outside. Needs root, or CAP_BPF and CAP_PERFMON.")]
 pub struct Args {
     #[command(flatten)]
-    which: WhichArgs,
+    selection: SelectionArgs,
 
     /// Wait for the first process where none is there yet (with --name or --device).
     #[arg(long)]
@@ -69,7 +69,7 @@ pub struct Args {
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct WhichArgs {
+struct SelectionArgs {
     /// Process to watch; may be repeated.
     #[arg(long)]
     pid: Vec<u32>,
@@ -87,13 +87,13 @@ struct WhichArgs {
     command: Vec<String>,
 }
 
-impl WhichArgs {
-    fn which(&self) -> Which {
+impl SelectionArgs {
+    fn selection(&self) -> Selection {
         match (&self.name, &self.device) {
-            (Some(name), _) => Which::Name(name.clone()),
-            (_, Some(device)) => Which::Device(device.clone()),
-            _ if !self.command.is_empty() => Which::Command(self.command.clone()),
-            _ => Which::Pids(self.pid.clone()),
+            (Some(name), _) => Selection::Name(name.clone()),
+            (_, Some(device)) => Selection::Device(device.clone()),
+            _ if !self.command.is_empty() => Selection::Command(self.command.clone()),
+            _ => Selection::Pids(self.pid.clone()),
         }
     }
 }
@@ -101,7 +101,7 @@ impl WhichArgs {
 /// Watches.
 pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     let options = Options {
-        targets: Targets { which: args.which.which(), wait: args.wait },
+        targets: Targets { selection: args.selection.selection(), wait: args.wait },
         duration: args.duration.map(Duration::from_secs),
         interval: Duration::from_secs(args.interval),
         is_terminal: std::io::stdout().is_terminal(),

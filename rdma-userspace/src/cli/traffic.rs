@@ -1,12 +1,13 @@
 //! The flags that `run` and `compare` share: what is sent, where it runs, what is recorded.
 use super::exit::UsageError;
-use super::{complain, print};
-use crate::control::token::Token;
-use crate::probes::Level;
-use crate::runner::{Mode, OpKind};
-use crate::session::{self, CpuChoice, Options, Target};
-use analysis::words::chain;
-use std::path::{Path, PathBuf};
+use super::named_value::one_of;
+use super::{print, print_error};
+use capture::named::Named;
+use capture::text::chain;
+use capture::{Level, Mode, Operation};
+use rdmascope_core::control::token::Token;
+use rdmascope_core::session::{self, CpuChoice, Options, OutputFolder, Target};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ pub struct Traffic {
     samples: u64,
 
     /// Which probes: none, min (handler, waking, switch), std (the whole path), full (also NAPI, packets, the end of the read).
-    #[arg(long, default_value = "std")]
+    #[arg(long, default_value_t = Level::Std, hide_possible_values = true, value_parser = one_of(Level::OF_RUNS))]
     level: Level,
 
     /// Do not fetch the server's side of the runs (its samples and its kernel events), and attach no probes there.
@@ -67,7 +68,7 @@ pub struct Traffic {
     ring_bytes: u32,
 
     /// Completion mode of the server. Default: the same as the client's.
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = one_of(Mode::ALL))]
     server_mode: Option<Mode>,
 
     /// CPU of the measured thread: a number, `auto`, or `none`.
@@ -113,16 +114,12 @@ pub struct Traffic {
 
 impl Traffic {
     /// Runs the session, seals its captures, and reports, as the flags say. Whatever was recorded is kept, also after an error.
-    pub fn measure(&self, ops: Vec<OpKind>, modes: Vec<Mode>) -> anyhow::Result<ExitCode> {
+    pub fn measure(&self, ops: Vec<Operation>, modes: Vec<Mode>) -> anyhow::Result<ExitCode> {
         let options = self.options(ops, modes)?;
-        let made = new_folder(&self.out)?;
+        let folder = OutputFolder::new(&self.out)?;
         let outcome = session::run(options);
-        if made {
-            // Where nothing was recorded nothing is left behind; a folder that is not empty stays.
-            let _ = std::fs::remove_dir(&self.out);
-        }
-        if !self.no_seal {
-            seal_all(&self.out);
+        for (capture, error) in folder.finish(!self.no_seal) {
+            print_error(&format!("{} stays an open log: {}", capture.display(), chain(&error)));
         }
         outcome?;
         if self.no_report {
@@ -133,7 +130,7 @@ impl Traffic {
     }
 
     /// What the session needs to know, with the operations and modes that the subcommand chose.
-    fn options(&self, ops: Vec<OpKind>, modes: Vec<Mode>) -> anyhow::Result<Options> {
+    fn options(&self, ops: Vec<Operation>, modes: Vec<Mode>) -> anyhow::Result<Options> {
         let token = match (&self.token, &self.token_file) {
             (Some(text), _) => Some(Token::parse(text, "--token")?),
             (None, Some(path)) => Some(Token::from_file(path)?),
@@ -174,54 +171,5 @@ impl Traffic {
             quiet: self.quiet,
             progress_json: self.progress_json.clone(),
         })
-    }
-}
-
-/// Makes the folder of the captures (true), or takes an empty one, and proves that it can be written: before anything is measured.
-fn new_folder(out: &Path) -> Result<bool, UsageError> {
-    let name = out.display();
-    let unusable =
-        |error: std::io::Error| UsageError(format!("no captures can be written into {name}: {error}. Give another folder with --out"));
-    if out.exists() && !out.is_dir() {
-        return Err(UsageError(format!("{name} is a file: give a new folder with --out")));
-    }
-    let made = !out.exists();
-    std::fs::create_dir_all(out).map_err(unusable)?;
-    if out.read_dir().map_err(unusable)?.next().is_some() {
-        return Err(UsageError(format!("{name} is not empty: give a new folder with --out, so that no capture is overwritten")));
-    }
-    let proof = out.join(".rdmascope");
-    std::fs::create_dir(&proof).and_then(|()| std::fs::remove_dir(&proof)).map_err(unusable)?;
-    Ok(made)
-}
-
-fn seal_all(out: &Path) {
-    let captures = analysis::capture::find(out).unwrap_or_default();
-    let peers: Vec<PathBuf> = captures.iter().filter_map(|capture| analysis::capture::peer_of(capture)).collect();
-    for capture in captures.into_iter().chain(peers) {
-        if let Err(error) = analysis::capture::seal(&capture) {
-            complain(&format!("{} stays an open log: {}", capture.display(), chain(&error)));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_for_captures_is_new_or_empty_and_can_be_written() {
-        let dir = tempfile::tempdir().expect("dir");
-        let why = |path: &Path| new_folder(path).expect_err("refused").to_string();
-        let new = dir.path().join("a/b");
-        assert!(new_folder(&new).expect("made"));
-        assert!(!new_folder(&new).expect("an empty one is taken"));
-        assert_eq!(new.read_dir().expect("there").count(), 0);
-        assert!(why(dir.path()).contains("not empty"));
-        let file = dir.path().join("file");
-        std::fs::write(&file, "x").expect("writes");
-        assert!(why(&file).contains("is a file"));
-        assert!(why(&file.join("below")).contains("--out"));
-        assert!(why(Path::new("/proc/self/captures")).contains("--out"));
     }
 }

@@ -54,7 +54,7 @@ impl Calls {
         if !self.is_shown && self.file.is_none() {
             return;
         }
-        let Some((call, what)) = words(event, join) else { return };
+        let Some((call, what)) = describe(event, join) else { return };
         let since = event.header.ts_ns as f64 / 1e9 - begin_ns as f64 / 1e9;
         let name = self.name(event.header.pid);
         let line = format!("{since:>12.6} [{:03}] {name:>16}-{:<7} {call:<14} {what}\n", event.header.cpu, event.header.pid);
@@ -70,7 +70,7 @@ impl Calls {
 
     fn show(&mut self, line: &str, second: u64) {
         if second != self.second {
-            self.tell_left_out();
+            self.print_left_out();
             (self.second, self.in_second) = (second, 0);
         }
         if self.in_second < self.per_second {
@@ -81,7 +81,7 @@ impl Calls {
         }
     }
 
-    fn tell_left_out(&mut self) {
+    fn print_left_out(&mut self) {
         if self.left_out > 0 {
             let _ = writeln!(self.ready, "... {} calls of this second left out (limit {} lines)", self.left_out, self.per_second);
             self.left_out_in_all += std::mem::take(&mut self.left_out);
@@ -104,7 +104,7 @@ impl Calls {
 
     /// Prints and writes what is left.
     pub fn end(&mut self, out: &mut impl Write) -> Result<(), TraceError> {
-        self.tell_left_out();
+        self.print_left_out();
         if self.left_out_in_all > 0 {
             let _ = writeln!(self.ready, "{} calls were left out in all (--calls-to FILE writes every one)", self.left_out_in_all);
         }
@@ -118,13 +118,13 @@ impl Calls {
     fn name(&mut self, thread: u32) -> &str {
         self.names.entry(thread).or_insert_with(|| match thread {
             0 => "<idle>".to_owned(),
-            thread => super::targets::name_of(thread).unwrap_or_else(|| "<gone>".to_owned()),
+            thread => super::processes::name_of(thread).unwrap_or_else(|| "<gone>".to_owned()),
         })
     }
 }
 
 /// The call and what it is about; `None` for records that are no calls of the completion path.
-fn words(event: &Event, join: &Join) -> Option<(&'static str, String)> {
+fn describe(event: &Event, join: &Join) -> Option<(&'static str, String)> {
     let cq = |address: u64| join.at(address).map_or_else(|| format!("cq {address:#x}"), name_of);
     let kind = event.body.kind().name();
     let what = match event.body {

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use analysis::capture::manifest::{TracedProcess, UnreadCqes};
 use analysis::trace::{CqTrace, Join, Times};
-use analysis::units::{count, ns};
+use capture::manifest::{TracedProcess, UnreadCqes};
+use capture::text::units::{count, ns};
 
 use super::{Options, TraceError, manifest};
-use crate::kernel::interrupts::{self, Interrupt};
+use rdmascope_core::machine::interrupts::{self, Interrupt};
 
 /// Interrupts that are shown: the busiest.
 const INTERRUPTS_SHOWN: usize = 6;
@@ -19,8 +19,8 @@ const CPUS_SHOWN: usize = 8;
 /// Height where the terminal does not tell.
 const ROWS: usize = 24;
 
-/// The view.
-pub(super) struct Live {
+/// The view, and what it showed last.
+pub(super) struct LiveView {
     every: Duration,
     is_terminal: bool,
     began: Instant,
@@ -33,13 +33,13 @@ pub(super) struct Live {
     lost: u64,
 }
 
-impl Live {
+impl LiveView {
     pub fn new(options: &Options, interrupts: &[Interrupt]) -> Self {
         let now = Instant::now();
         // Calls are printed instead.
         let every = if options.calls { Duration::ZERO } else { options.interval };
         let is_terminal = options.is_terminal;
-        Live { every, is_terminal, began: now, drawn: now, lines: 0, interrupts: interrupts.to_vec(), polls: (0, 0), lost: 0 }
+        LiveView { every, is_terminal, began: now, drawn: now, lines: 0, interrupts: interrupts.to_vec(), polls: (0, 0), lost: 0 }
     }
 
     /// Whether an interval is over.
@@ -161,10 +161,10 @@ mod tests {
 
     fn drawn(is_terminal: bool) -> String {
         let options = Options { interval: Duration::from_secs(1), is_terminal, ..Options::default() };
-        let mut live = Live::new(&options, &[]);
+        let mut live = LiveView::new(&options, &[]);
         assert!(!live.is_due());
         let mut join = Join::default();
-        join.know(&analysis::capture::manifest::KnownCq { tgid: 5, restrack_id: 9, depth: None, device: "rxe0".into() });
+        join.know(&capture::manifest::KnownCq { tgid: 5, restrack_id: 9, depth: None, device: "rxe0".into() });
         let processes = [TracedProcess { tgid: 5, comm: "program".into(), ..TracedProcess::default() }];
         let mut out = Vec::new();
         for _ in 0..2 {
@@ -187,7 +187,7 @@ mod tests {
     fn calls_and_no_interval_have_no_view() {
         let second = Duration::from_secs(1);
         for options in [Options { calls: true, interval: second, ..Options::default() }, Options::default()] {
-            assert!(Live::new(&options, &[]).every.is_zero());
+            assert!(LiveView::new(&options, &[]).every.is_zero());
         }
     }
 }

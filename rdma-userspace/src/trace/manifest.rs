@@ -2,52 +2,31 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use analysis::capture::manifest::{ClockCheck, Device, InterruptRow, LossRow, Manifest, Metric, Outcome, Run, SCHEMA_VERSION, TraceFacts};
+use capture::manifest::{ClockCheck, Device, InterruptRow, LossRow, Manifest, Run, TraceFacts};
+use capture::{Level, Mode, Operation};
 
-use crate::kernel::interrupts;
-use crate::probes::{HookState, Losses, ProbeError, Probes};
+use rdmascope_core::machine::interrupts;
+use rdmascope_core::probes::{HookState, Losses, ProbeError, Probes};
 
 /// The manifest of a trace that begins.
 pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
     let check = probes.clock_check();
-    let none = String::new;
     Manifest {
-        schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
         started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
-        side: Default::default(),
-        server_side: Default::default(),
-        host: crate::system::host::host(),
+        host: rdmascope_core::machine::host::host(),
         device: Device { name: device.to_owned(), ..Device::default() },
-        run: Run {
-            index: 0,
-            op: "trace".to_owned(),
-            mode: "event".to_owned(),
-            server_mode: none(),
-            transport: none(),
-            size_bytes: 0,
-            samples: 0,
-            metric: Metric::PostToCqe,
-            depth: 0,
-            inline_bytes: 0,
-            cq_depth: 0,
-            level: "trace".to_owned(),
-            same_kernel: true,
-        },
-        placement: Default::default(),
-        kernel_threads: Vec::new(),
-        rounds: Vec::new(),
-        plan: Vec::new(),
-        losses: Vec::new(),
-        missed_probes: None,
         clock_check: Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns }),
-        poll_costs: None,
-        syscalls: None,
-        sealed: None,
         trace: Some(TraceFacts { targets: targets.to_owned(), ..TraceFacts::default() }),
-        notes: Vec::new(),
-        outcome: Outcome::Recording,
+        ..Manifest::new(Run {
+            server_mode: None,
+            transport: None,
+            level: Level::Trace,
+            same_kernel: true,
+            depth: 0,
+            ..Run::new(Operation::Foreign, Mode::Event)
+        })
     }
 }
 
@@ -65,7 +44,7 @@ pub(super) fn counted(manifest: &mut Manifest, probes: &Probes, was_attached: &[
 }
 
 fn rows(losses: &Losses) -> Vec<LossRow> {
-    let row = |it: &crate::probes::KindLoss| LossRow {
+    let row = |it: &rdmascope_core::probes::KindLoss| LossRow {
         kind: it.kind.name().to_owned(),
         attempted: it.attempted,
         delivered: it.delivered,
@@ -91,7 +70,12 @@ mod tests {
 
     #[test]
     fn interrupts_are_counted_since_the_beginning() {
-        let at = |number, counts: &[u64]| interrupts::Interrupt { number, counts: counts.to_vec(), description: "eth0".into() };
+        let at = |number, counts: &[u64]| interrupts::Interrupt {
+            number,
+            counts: counts.to_vec(),
+            description: "eth0".into(),
+            ..Default::default()
+        };
         let rows = interrupts_since(&[at(1, &[5, 5]), at(2, &[7, 7])], &[at(1, &[5, 9]), at(2, &[7, 7]), at(3, &[1])]);
         assert_eq!(rows.iter().map(|row| (row.irq, row.counts.clone())).collect::<Vec<_>>(), [(1, vec![0, 4]), (3, vec![1])]);
     }

@@ -5,24 +5,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use analysis::capture::Manifest;
-use analysis::capture::manifest::{Outcome, TraceFacts, UnreadCqes};
 use analysis::trace::model::TraceReport;
 use analysis::trace::{Join, prepare, report};
+use capture::Manifest;
+use capture::manifest::{Outcome, TraceFacts, UnreadCqes};
 use ebpf_probes::{Body, Event, decode};
 
 use super::calls::Calls;
-use super::live::Live;
-use super::recorder::Recorder;
-use super::targets::{Followed, Which};
-use super::{Options, TraceError, known, manifest};
-use crate::kernel::interrupts;
-use crate::probes::{Config, Plan, Probes, monotonic_ns};
+use super::live::LiveView;
+use super::processes::TracedProcesses;
+use super::recording::Recording;
+use super::targets::Selection;
+use super::{Options, TraceError, existing_cqs, manifest};
+use rdmascope_core::machine::interrupts;
+use rdmascope_core::probes::{Config, Plan, Probes, monotonic_ns};
 
-/// Time between two looks at the ring.
+/// Time between two drains of the ring.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
-/// Time between two looks for processes that came.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Time between two searches for new processes.
+const SEARCH_EVERY: Duration = Duration::from_millis(200);
 /// Records younger than this wait: a CPU may still be about to write an older one.
 const SETTLE_NS: u64 = 20_000_000;
 
@@ -30,70 +31,70 @@ const SETTLE_NS: u64 = 20_000_000;
 pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut impl Write) -> Result<TraceReport, TraceError> {
     let config = Config { trace_all_qps: true, by_process: true, auto_track: options.targets.auto_track(), ..Config::default() };
     let mut probes = Probes::load(plan, &config)?;
-    let mut followed = Followed::begin(&options.targets, &mut probes)?;
-    let device = match &options.targets.which {
-        Which::Device(name) => name.as_str(),
+    let mut traced = TracedProcesses::begin(&options.targets, &mut probes)?;
+    let device = match &options.targets.selection {
+        Selection::Device(name) => name.as_str(),
         _ => "",
     };
-    let mut told = manifest::begin(&options.targets.words(), device, &probes);
-    let mut recorder = Recorder::begin(options, &told)?;
+    let mut capture_manifest = manifest::begin(&options.targets.description(), device, &probes);
+    let mut recording = Recording::begin(options, &capture_manifest)?;
     let mut calls = Calls::begin(options)?;
     let before = interrupts::read(Path::new("/")).unwrap_or_default();
-    writeln!(out, "attaching probes to {}; tracing {}; Ctrl-C ends", plan.release, options.targets.words())?;
+    writeln!(out, "attaching probes to {}; tracing {}; Ctrl-C ends", plan.release, options.targets.description())?;
     out.flush()?;
 
     probes.attach()?;
     let attached = probes.hooks()?;
     let mut join = Join::default();
-    let facts = told.trace.get_or_insert_default();
+    let facts = capture_manifest.trace.get_or_insert_default();
     facts.begin_ns = monotonic_ns();
-    // After the attach: a switch between this look and the attach would not be seen.
-    followed.look_at_threads();
-    facts.known_cqs = known::known_cqs(&followed.processes.iter().map(|process| process.tgid).collect::<Vec<_>>());
-    facts.processes = followed.processes.clone();
+    // After the attach: a switch between this reading and the attach would not be seen.
+    traced.read_thread_states();
+    facts.known_cqs = existing_cqs::existing_cqs(&traced.processes.iter().map(|process| process.tgid).collect::<Vec<_>>());
+    facts.processes = traced.processes.clone();
     prepare(&mut join, facts);
     let begin_ns = facts.begin_ns;
-    manifest::counted(&mut told, &probes, &attached)?;
-    recorder.manifest(&told)?;
+    manifest::counted(&mut capture_manifest, &probes, &attached)?;
+    recording.manifest(&capture_manifest)?;
     let count = attached.iter().filter(|hook| hook.attached).count();
-    writeln!(out, "{count} probes are attached; {} processes are there", followed.processes.len())?;
+    writeln!(out, "{count} probes are attached; {} processes are there", traced.processes.len())?;
     out.flush()?;
-    followed.start(&mut probes)?;
+    traced.start(&mut probes)?;
 
     let begin = Instant::now();
-    let mut live = Live::new(options, &before);
-    let mut records = Records::default();
-    let mut looked = Instant::now();
+    let mut live = LiveView::new(options, &before);
+    let mut records = PendingRecords::default();
+    let mut searched = Instant::now();
     let mut all_ended = false;
     let mut why_not = None;
     while !all_ended && !stop.load(Ordering::Relaxed) && options.duration.is_none_or(|duration| begin.elapsed() < duration) {
         std::thread::sleep(DRAIN_EVERY);
-        all_ended = followed.look();
-        if looked.elapsed() >= LOOK_EVERY {
-            looked = Instant::now();
-            followed.look_for_new(&mut probes)?;
+        all_ended = traced.update();
+        if searched.elapsed() >= SEARCH_EVERY {
+            searched = Instant::now();
+            traced.find_new(&mut probes)?;
         }
-        for creator in records.collect(&mut probes, &mut recorder) {
-            followed.created_cq(creator, &mut probes)?;
+        for creator in records.collect(&mut probes, &mut recording) {
+            traced.created_cq(creator, &mut probes)?;
         }
-        recorder.flush()?;
+        recording.flush()?;
         records.settle(monotonic_ns().saturating_sub(SETTLE_NS), |event| {
             join.event(event);
             calls.event(event, &join, begin_ns);
         });
         calls.print(out)?;
         if live.is_due() {
-            let unread = look_into(&mut probes, &join, &mut why_not);
-            live.draw(&join, &followed.processes, &unread, probes.losses()?.lost(), out)?;
+            let unread = unread_cqes(&mut probes, &join, &mut why_not);
+            live.draw(&join, &traced.processes, &unread, probes.losses()?.lost(), out)?;
             join.clear_interval();
         }
     }
-    // Looked at before the probes go, which takes a moment.
-    let unread = look_into(&mut probes, &join, &mut why_not);
+    // Before the probes are detached, which takes a moment.
+    let unread = unread_cqes(&mut probes, &join, &mut why_not);
     let end_ns = monotonic_ns();
     probes.detach();
-    records.collect(&mut probes, &mut recorder);
-    // Probes go one after the other: what came meanwhile would be half a story.
+    records.collect(&mut probes, &mut recording);
+    // Probes go one after the other: what came meanwhile would be incomplete.
     records.settle(end_ns, |event| {
         join.event(event);
         calls.event(event, &join, begin_ns);
@@ -104,29 +105,29 @@ pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut
     let now = interrupts::read(Path::new("/")).unwrap_or_default();
     let facts = TraceFacts {
         end_ns,
-        processes: followed.processes.clone(),
+        processes: traced.processes.clone(),
         unread,
         interrupts: manifest::interrupts_since(&before, &now),
         unknown_records: records.unknown,
-        ..told.trace.take().unwrap_or_default()
+        ..capture_manifest.trace.take().unwrap_or_default()
     };
-    told.trace = Some(facts);
-    manifest::counted(&mut told, &probes, &attached)?;
-    told.notes.extend(why_not);
-    told.outcome = Outcome::Complete;
-    end(recorder, join, told, out)
+    capture_manifest.trace = Some(facts);
+    manifest::counted(&mut capture_manifest, &probes, &attached)?;
+    capture_manifest.notes.extend(why_not);
+    capture_manifest.outcome = Outcome::Complete;
+    end(recording, join, capture_manifest, out)
 }
 
-fn end(recorder: Recorder, join: Join, told: Manifest, out: &mut impl Write) -> Result<TraceReport, TraceError> {
-    let folder = recorder.end(&told)?;
+fn end(recording: Recording, join: Join, capture_manifest: Manifest, out: &mut impl Write) -> Result<TraceReport, TraceError> {
+    let folder = recording.end(&capture_manifest)?;
     if let Some(folder) = &folder {
         writeln!(out, "recorded: {} (open it with `rdmascope report`)", folder.display())?;
     }
-    Ok(report(join, told, folder.map(|folder| folder.display().to_string()).unwrap_or_default()))
+    Ok(report(join, capture_manifest, folder.map(|folder| folder.display().to_string()).unwrap_or_default()))
 }
 
-/// CQEs that lie unread now, of the CQs that tell; where the look itself fails, why.
-fn look_into(probes: &mut Probes, join: &Join, why_not: &mut Option<String>) -> Vec<UnreadCqes> {
+/// CQEs that are unread now, of the CQs that show them; where they cannot be had, why.
+fn unread_cqes(probes: &mut Probes, join: &Join, why_not: &mut Option<String>) -> Vec<UnreadCqes> {
     let live = join.cqs().iter().filter(|cq| cq.destroyed_ns.is_none() && cq.cq != 0 && cq.tells_unread());
     let mut unread = Vec::new();
     for (cq, restrack_id) in live.filter_map(|cq| Some((cq, cq.restrack_id?))) {
@@ -138,19 +139,19 @@ fn look_into(probes: &mut Probes, join: &Join, why_not: &mut Option<String>) -> 
     unread
 }
 
-/// Records that wait for their turn.
+/// Records that wait until no older one can come.
 #[derive(Default)]
-struct Records {
+struct PendingRecords {
     waiting: Vec<Event>,
     unknown: u64,
 }
 
-impl Records {
+impl PendingRecords {
     /// Takes what is in the ring; returns the processes that created CQs.
-    fn collect(&mut self, probes: &mut Probes, recorder: &mut Recorder) -> Vec<u32> {
+    fn collect(&mut self, probes: &mut Probes, recording: &mut Recording) -> Vec<u32> {
         let mut creators = Vec::new();
         probes.drain(|record| {
-            recorder.take(record);
+            recording.take(record);
             match decode(record) {
                 Ok(event) => {
                     if matches!(event.body, Body::CqCreate(_)) {

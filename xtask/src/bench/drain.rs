@@ -17,7 +17,7 @@ pub struct Args {
 
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<()> {
-    let mut bench = process::command(super::build("bench_drain")?);
+    let mut bench = process::command(super::build("drain")?);
     bench.arg("--seconds").arg(args.seconds.to_string());
     super::judged(process::stream(&mut bench, DEADLINE, |line| println!("{line}"))?)
 }

@@ -3,8 +3,8 @@
 mod drain;
 mod observer;
 
-use crate::{bpf, exit, paths, process};
-use anyhow::{Result, bail};
+use crate::{artifacts, bpf, exit, process};
+use anyhow::Result;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,15 +27,14 @@ pub fn run(command: &Command) -> Result<()> {
     }
 }
 
-/// Builds a bench, an example of the runner's package, with the probes as they are now; its program.
+/// Builds a bench of the runner's package, with the probes as they are now; its program.
 fn build(name: &str) -> Result<PathBuf> {
     bpf::ensure()?;
     let mut cargo = process::cargo();
-    cargo.args(["build", "--release", "--locked", "--package", "rdma-userspace", "--bins", "--example", name]);
-    if process::stream(&mut cargo, BUILD_DEADLINE, |line| println!("{line}"))? != 0 {
-        bail!("`{}` failed", process::line(&cargo));
-    }
-    Ok(paths::target().join("release/examples").join(name))
+    // Release as the rest, so that nothing is built twice.
+    cargo.args(["build", "--release", "--locked", "--package", "rdma-userspace", "--bins", "--bench", name]);
+    let built = artifacts::built(&mut cargo, BUILD_DEADLINE)?;
+    Ok(artifacts::path_of(&built, "bench", name)?.to_owned())
 }
 
 /// What the end of a bench that judges its own figures comes to.

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// Virtual time under `--icount`, which the machine sets to `shift=1`: 2 ns per instruction.
 const NS_PER_INSTRUCTION: &str = "2";
+/// Where the bench lies in its guest.
+const GUEST_BENCH: &str = "/bin/bench-observer";
 /// The goals hold for this kernel.
 const GOAL_KERNEL: &str = "6.1";
 const TABLE_DEADLINE: Duration = Duration::from_secs(120);
@@ -48,18 +50,18 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(tracer) = &args.against {
         setup::ensure_tracer(&setup, tracer)?;
     }
-    let bench = super::build("bench_observer")?;
+    let bench = super::build("observer")?;
     let mut programs = runner::programs()?;
-    programs.push(bench.display().to_string());
     programs.extend(args.against.clone());
     let unit = if args.smp { String::new() } else { format!(" --ns-per-instruction {NS_PER_INSTRUCTION}") };
     let against = if args.against.is_some() { " --against" } else { "" };
     let command = format!(
         "set -e\ntest -e /sys/kernel/tracing/enabled_functions || mount -t tracefs tracefs /sys/kernel/tracing\n\
-         bench_observer measure --out $OUT/observer.json --rounds {} --samples {}{unit}{against}",
+         {GUEST_BENCH} measure --out $OUT/observer.json --rounds {} --samples {}{unit}{against}",
         args.rounds, args.samples
     );
-    let mut job = Job::new(vm::ensure_kernel(&args.kernel, false)?, vec![Guest { programs, command, ..Guest::default() }]);
+    let files = vec![(bench.clone(), GUEST_BENCH.to_owned())];
+    let mut job = Job::new(vm::ensure_kernel(&args.kernel, false)?, vec![Guest { programs, files, command, ..Guest::default() }]);
     job.icount = !args.smp;
     job.memory_mib = 2048;
     job.deadlines = Deadlines { total: Duration::from_secs(1200), silence: Duration::from_secs(600), ..Deadlines::default() };

@@ -1,5 +1,6 @@
 //! Building the probes' program for the BPF target.
 
+use super::flags::{self, PROFILE, RUSTFLAGS};
 use super::object;
 use super::record::{Place, Record};
 use crate::sources::{self, Sources};
@@ -11,21 +12,6 @@ use std::path::{Path, PathBuf};
 
 const TARGET: &str = "bpfel-unknown-none";
 const PACKAGE: [&str; 4] = ["--package", "ebpf-probes", "--features", "bpf"];
-/// What the object depends on beside its sources.
-const RUSTFLAGS: [&str; 3] = ["--cfg=bpf_target_arch=\"x86_64\"", "-Cdebuginfo=2", "-Clink-arg=--btf"];
-const PROFILE: [&str; 5] = [
-    "profile.release.debug=2",
-    "profile.release.opt-level=3",
-    "profile.release.codegen-units=1",
-    "profile.release.lto=false",
-    "profile.release.panic=\"abort\"",
-];
-
-/// The flags that are recorded: all but the mappings of paths, which make the object the same in every folder.
-pub fn flags() -> Vec<&'static str> {
-    RUSTFLAGS.iter().chain(PROFILE.iter()).copied().collect()
-}
-
 /// Builds the object, and leaves it with its record in `to`.
 pub fn build(compiler: &Compiler, linker: &Path, to: &Place) -> Result<()> {
     let root = paths::root();
@@ -53,7 +39,7 @@ pub fn build(compiler: &Compiler, linker: &Path, to: &Place) -> Result<()> {
     let read = fs::read_to_string(&read).with_context(|| format!("reading {}", read.display()))?;
     let mut tree = compiler.cargo();
     tree.args(["tree", "--locked"]).args(PACKAGE).args(["--target", TARGET, "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
-    let sources = Sources::of_build(&root, &read, &process::output(&mut tree)?, &flags())?;
+    let sources = Sources::of_build(&root, &read, &process::output(&mut tree)?, &flags::recorded())?;
     let record = Record::new(sources, sources::sha256(&object), compiler.label());
     to.put(&object, &record)
 }

@@ -2,6 +2,7 @@
 //! machines that have no compiler for that target.
 
 mod build;
+mod flags;
 mod object;
 mod record;
 

@@ -1,6 +1,6 @@
 //! A BPF object with its record: which sources it is made from, and by what.
 
-use super::build;
+use super::flags;
 use crate::paths;
 use crate::sources::{self, Sources};
 use anyhow::{Context, Result, bail};
@@ -64,7 +64,7 @@ impl Place {
     /// # Errors
     /// Why it is not, with the object's name.
     pub fn fresh(&self) -> Result<Vec<u8>> {
-        self.fresh_in(&paths::root(), &build::flags()).map_err(|why| why.context(format!("{} is not of the present sources", self.name)))
+        self.fresh_in(&paths::root(), &flags::recorded()).map_err(|why| why.context(format!("{} is not of the present sources", self.name)))
     }
 
     fn fresh_in(&self, root: &Path, flags: &[&str]) -> Result<Vec<u8>> {

@@ -1,12 +1,13 @@
-//! Tests in guests. A test binary `rdma-userspace/tests/vm_*.rs` holds tests that are `#[ignore = "runs in the VM"]`; each is
-//! run in one guest with soft-RoCE as root, one thread. `pair_*.rs` runs in guest b of two, with `rdmascope serve` in guest a.
+//! Tests in guests. `rdma-userspace/tests/vm/` and `tests/pair/` are a test binary each, whose tests are `#[ignore = "runs in the VM"]`.
+//! The first runs in one guest with soft-RoCE as root, one thread, a process per module; the second in guest b of two, with
+//! `rdmascope serve` in guest a.
 
-use super::results::{self, Counts};
+use super::modules::{self, Kind, Module};
+use super::results::{self, Counts, Outcome, Row};
 use super::{PHASE_DEADLINE, output_folder};
 use crate::vm::{self, Deadlines, Guest, Job, Seen};
-use crate::{exit, paths, process, runner};
+use crate::{artifacts, exit, paths, process, runner};
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,9 +18,6 @@ const SHELL_PORT: u16 = 18_999;
 /// Set: the plans that `vm_plan` finds become the expected ones.
 const UPDATE_PLANS: &str = "RDMASCOPE_UPDATE_PLANS";
 const PLANS: &str = "rdma-userspace/tests/fixtures/plans";
-
-/// Runs after all others in its guest: it loads the drivers of cards and leaves them, and every later plan would have their hooks.
-const LAST: &str = "vm_drivers";
 
 fn updates_plans() -> bool {
     std::env::var_os(UPDATE_PLANS).is_some_and(|value| !value.is_empty())
@@ -36,93 +34,57 @@ fn take_plan(out: &Path, kernel: &str) -> Result<()> {
     Ok(())
 }
 
-/// A built test binary.
+/// A built test binary with the modules of it that are to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
-    /// Name of the test file.
-    pub name: String,
+    /// What it is for.
+    pub kind: Kind,
     /// The program.
     pub path: PathBuf,
+    /// In the order in which they run; at least one.
+    pub modules: Vec<Module>,
 }
 
-impl Binary {
-    fn is_pair(&self) -> bool {
-        self.name.starts_with("pair_")
-    }
-}
-
-/// Part of the names of tests that take minutes each and that change with the analysis rather than with the kernel.
-const LONG: &str = "_delay";
-
-/// Builds the guest test binaries; it is an error when there is none. Long ones are left out unless `thorough` or a filter asks.
+/// Builds the guest test binaries and chooses their modules (see [`modules::chosen`]).
 pub fn build(filter: Option<&str>, thorough: bool) -> Result<Vec<Binary>> {
     let mut cargo = process::cargo();
     // Release: an emulated CPU is slow enough, and the dependencies are built for release already.
-    cargo.args([
-        "test",
-        "--locked",
-        "--release",
-        "--no-run",
-        "--package",
-        "rdma-userspace",
-        "--tests",
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
+    cargo.args(["test", "--locked", "--release", "--no-run", "--package", "rdma-userspace"]);
+    cargo.args(Kind::ALL.iter().flat_map(|kind| ["--test", kind.name()]));
+    let built = artifacts::built(&mut cargo, PHASE_DEADLINE)?;
+    let mut all = Vec::new();
+    for kind in Kind::ALL {
+        let path = artifacts::path_of(&built, "test", kind.name())?;
+        let listing = process::output(process::command(path).args(["--list", "--ignored"]))?;
+        all.extend(modules::of_listing(kind, &listing, &modules::files(kind)?)?);
+    }
+    let chosen = modules::chosen(all, filter, thorough)?;
     let mut binaries = Vec::new();
-    let code = process::stream(&mut cargo, PHASE_DEADLINE, |line| binaries.extend(artifact(line)))?;
-    if code != 0 {
-        bail!("`{}` failed", process::line(&cargo));
-    }
-    binaries.retain(|binary: &Binary| match filter {
-        Some(wanted) => binary.name.contains(wanted),
-        None => thorough || !binary.name.contains(LONG),
-    });
-    binaries.sort_by(|one, other| (one.name == LAST, &one.name).cmp(&(other.name == LAST, &other.name)));
-    if binaries.is_empty() {
-        bail!("there is no guest test binary (rdma-userspace/tests/vm_*.rs or pair_*.rs)");
-    }
-    for binary in &binaries {
-        println!("{}: {}", binary.name, paths::shown(&binary.path));
+    for kind in Kind::ALL {
+        let modules: Vec<Module> = chosen.iter().filter(|module| module.kind == kind).cloned().collect();
+        if !modules.is_empty() {
+            let path = artifacts::path_of(&built, "test", kind.name())?.to_owned();
+            let names: Vec<String> = modules.iter().map(Module::to_string).collect();
+            println!("{}: {}", paths::shown(&path), names.join(" "));
+            binaries.push(Binary { kind, path, modules });
+        }
     }
     Ok(binaries)
 }
 
-/// The guest test binary that a line of cargo's JSON output announces.
-fn artifact(line: &str) -> Option<Binary> {
-    #[derive(Deserialize)]
-    struct Message {
-        target: Target,
-        executable: Option<PathBuf>,
-    }
-    #[derive(Deserialize)]
-    struct Target {
-        kind: Vec<String>,
-        name: String,
-    }
-    let message: Message = serde_json::from_str(line).ok()?;
-    let is_ours = message.target.name.starts_with("vm_") || message.target.name.starts_with("pair_");
-    let is_test = message.target.kind.iter().any(|kind| kind == "test");
-    (is_ours && is_test).then_some(())?;
-    Some(Binary { name: message.target.name, path: message.executable? })
-}
-
-/// Runs every binary on one kernel and adds the results.
-pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts) -> Result<()> {
+/// Runs every binary on one kernel; adds the results, and a row for each module.
+pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts, rows: &mut Vec<Row>) -> Result<()> {
     let kernel = vm::ensure_kernel(kernel, false)?;
     println!("kernel {} ({})", kernel.release, kernel.packages.join(" "));
     let before = counts.failed;
-    for is_pair in [false, true] {
-        let chosen: Vec<&Binary> = binaries.iter().filter(|binary| binary.is_pair() == is_pair).collect();
-        if chosen.is_empty() {
-            continue;
-        }
-        let kind = if is_pair { "pair" } else { "single" };
-        let out = output_folder(&kernel.name).join(kind);
+    for binary in binaries {
+        let is_pair = binary.kind == Kind::Pair;
+        let folder = if is_pair { "pair" } else { "single" };
+        let out = output_folder(&kernel.name).join(folder);
         if out.exists() {
             fs::remove_dir_all(&out)?;
         }
-        let job = job(kernel.clone(), &chosen, is_pair)?;
+        let job = job(kernel.clone(), binary)?;
         let outcome = vm::boot(&job, &out, &mut |letter, seen| match seen {
             Seen::Console(line) if is_pair => println!("[{letter}] {line}"),
             Seen::Console(line) => println!("{line}"),
@@ -132,8 +94,10 @@ pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts) -> Result<()>
             take_plan(&out, &kernel.name)?;
         }
         let logs = if is_pair { out.join("b") } else { out };
-        for binary in chosen {
-            counts.add(result_of(&logs, binary)?);
+        for module in &binary.modules {
+            let outcome = result_of(&logs, module)?;
+            counts.add(outcome.counts);
+            rows.push(Row { module: module.to_string(), kernel: kernel.name.clone(), outcome });
         }
         if outcome.exit != 0 && counts.failed == before {
             bail!("the guest's command ended with {} although no test failed", outcome.exit);
@@ -145,35 +109,49 @@ pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts) -> Result<()>
     }
 }
 
-/// The result of one binary; ending without one (a crash, a kill) is a failure, and so is running no test.
-fn result_of(logs: &Path, binary: &Binary) -> Result<Counts> {
-    let log = logs.join(format!("{}.log", binary.name));
-    let text = fs::read(&log).with_context(|| format!("{} left no output", binary.name))?;
-    let Some(counts) = results::of_output(&String::from_utf8_lossy(&text)) else {
-        println!("{} ended without a result", binary.name);
-        return Ok(Counts { passed: 0, failed: 1 });
+/// The result of one module; ending without one (a crash, a kill) is a failure, and so is running fewer tests than it has.
+fn result_of(logs: &Path, module: &Module) -> Result<Outcome> {
+    let log = logs.join(format!("{module}.log"));
+    let text = fs::read(&log).with_context(|| format!("{module} left no output"))?;
+    let Some(outcome) = results::of_output(&String::from_utf8_lossy(&text)) else {
+        println!("{module} ended without a result");
+        return Ok(Outcome { counts: Counts { passed: 0, failed: 1 }, seconds: None });
     };
-    if counts == Counts::default() {
-        bail!("{} ran no test in the guest", binary.name);
+    let ran = outcome.counts.passed + outcome.counts.failed;
+    if ran != module.tests {
+        bail!("{module} ran {ran} of its {} tests in the guest", module.tests);
     }
-    Ok(counts)
+    Ok(outcome)
 }
 
-fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
-    let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, ..Guest::default() };
-    // Foreign programs for the tests of `rdmascope trace`; the tests that inject delays give their threads a real-time priority.
-    guest.programs.extend(["ib_send_lat", "ib_write_lat", "chrt"].map(str::to_owned));
+/// Shell text that runs each module in a process of its own, with a log of its own.
+fn command(binary: &Binary) -> String {
+    let program = guest_path(binary.kind);
     let mut command = String::from("set -o pipefail\ncode=0\n");
-    if updates_plans() {
-        command.push_str(&format!("export {UPDATE_PLANS}=1\n"));
-    }
-    for binary in binaries {
-        let name = &binary.name;
-        guest.files.push((binary.path.clone(), format!("/tests/{name}")));
-        command.push_str(&format!("echo '## {name}'\n/tests/{name} --ignored --test-threads=1 2>&1 | tee /out/{name}.log || code=1\n"));
+    for module in &binary.modules {
+        let filter = module.filter();
+        command.push_str(&format!(
+            "echo '## {module}'\n{program} --ignored --test-threads=1 {filter} 2>&1 | tee /out/{module}.log || code=1\n"
+        ));
     }
     command.push_str("exit $code");
-    guest.command = command;
+    command
+}
+
+/// Where a binary lies in its guest.
+fn guest_path(kind: Kind) -> String {
+    format!("/tests/{}", kind.name())
+}
+
+fn job(kernel: vm::Kernel, binary: &Binary) -> Result<Job> {
+    let is_pair = binary.kind == Kind::Pair;
+    let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, command: command(binary), ..Guest::default() };
+    // Foreign programs for the tests of `rdmascope trace`; the tests that inject delays give their threads a real-time priority.
+    guest.programs.extend(["ib_send_lat", "ib_write_lat", "chrt"].map(str::to_owned));
+    guest.files.push((binary.path.clone(), guest_path(binary.kind)));
+    if updates_plans() {
+        guest.command = format!("export {UPDATE_PLANS}=1\n{}", guest.command);
+    }
     let mut guests = vec![guest];
     if is_pair {
         let token = runner::token_file()?;
@@ -192,28 +170,44 @@ fn job(kernel: vm::Kernel, binaries: &[&Binary], is_pair: bool) -> Result<Job> {
 mod tests {
     use super::*;
 
+    fn module(name: &str, tests: u64) -> Module {
+        Module { kind: Kind::Vm, name: name.to_owned(), tests }
+    }
+
     #[test]
-    fn guest_tests_are_told_from_other_artifacts() {
-        let line = |kind: &str, name: &str| {
-            format!(r#"{{"reason":"compiler-artifact","target":{{"kind":["{kind}"],"name":"{name}"}},"executable":"/t/{name}-1"}}"#)
-        };
-        let found = artifact(&line("test", "vm_verbs")).unwrap();
-        assert_eq!(found, Binary { name: "vm_verbs".to_owned(), path: PathBuf::from("/t/vm_verbs-1") });
-        assert!(artifact(&line("test", "pair_net")).unwrap().is_pair());
-        assert_eq!(artifact(&line("test", "other")), None);
-        assert_eq!(artifact(&line("lib", "vm_verbs")), None);
-        assert_eq!(artifact(r#"{"reason":"build-finished","success":true}"#), None);
+    fn each_module_is_a_process_with_a_log_of_its_own() {
+        let binary = Binary { kind: Kind::Vm, path: PathBuf::new(), modules: vec![module("verbs", 3), module("drivers", 2)] };
+        let text = command(&binary);
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("/tests/")).collect();
+        assert_eq!(
+            lines,
+            [
+                "/tests/vm --ignored --test-threads=1 verbs:: 2>&1 | tee /out/vm_verbs.log || code=1",
+                "/tests/vm --ignored --test-threads=1 drivers:: 2>&1 | tee /out/vm_drivers.log || code=1",
+            ]
+        );
     }
 
     #[test]
     fn a_crash_fails_and_no_test_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let binary = Binary { name: "vm_x".to_owned(), path: PathBuf::new() };
-        assert!(result_of(folder.path(), &binary).is_err());
+        let x = module("x", 2);
+        assert!(result_of(folder.path(), &x).is_err());
         let log = folder.path().join("vm_x.log");
         fs::write(&log, "running 2 tests\ntest a ... Segmentation fault\n").unwrap();
-        assert_eq!(result_of(folder.path(), &binary).unwrap(), Counts { passed: 0, failed: 1 });
-        fs::write(&log, "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out; finished in 0.00s\n").unwrap();
-        assert!(result_of(folder.path(), &binary).is_err());
+        let crashed = result_of(folder.path(), &x).unwrap();
+        assert_eq!((crashed.counts, crashed.seconds), (Counts { passed: 0, failed: 1 }, None));
+        let ended = |passed: u64| {
+            fs::write(
+                &log,
+                format!("test result: ok. {passed} passed; 0 failed; 0 ignored; 0 measured; 5 filtered out; finished in 1.50s\n"),
+            )
+            .unwrap();
+            result_of(folder.path(), &x)
+        };
+        assert!(ended(0).is_err());
+        let few = ended(1).unwrap_err().to_string();
+        assert!(few.contains("1 of its 2 tests"), "{few}");
+        assert_eq!(ended(2).unwrap(), Outcome { counts: Counts { passed: 2, failed: 0 }, seconds: Some(1.5) });
     }
 }

@@ -3,6 +3,7 @@
 //! The last line is `N passed, N failed`.
 
 mod guests;
+mod modules;
 mod results;
 
 use crate::{bpf, exit, paths, process, setup, tidy, vm};
@@ -32,7 +33,7 @@ pub struct Args {
     /// Also the guest tests that take long: delays injected into every stage (`*_delay*`). They run too when `--filter` names them.
     #[arg(long)]
     thorough: bool,
-    /// Only the guest test binaries whose name contains this.
+    /// Only the guest tests of modules whose name contains this, such as `vm_session` or `_delay`.
     #[arg(long)]
     filter: Option<String>,
 }
@@ -85,12 +86,15 @@ fn phases(args: &Args, kernels: &[String], counts: &mut Counts) -> Result<()> {
     })?;
     let binaries = phase("guest test binaries", || guests::build(args.filter.as_deref(), args.thorough))?;
     // A kernel that fails says nothing about the next one: all are run, and the first failure is the outcome.
-    let mut first_failure = None;
+    let (mut first_failure, mut rows) = (None, Vec::new());
     for kernel in kernels {
-        if let Err(error) = phase(&format!("guest tests on {kernel}"), || guests::run(kernel, &binaries, counts)) {
+        if let Err(error) = phase(&format!("guest tests on {kernel}"), || guests::run(kernel, &binaries, counts, &mut rows)) {
             println!("xtask: {error:#}");
             first_failure.get_or_insert(error);
         }
+    }
+    if !rows.is_empty() {
+        println!("== guest tests by module\n{}", results::table(&rows));
     }
     first_failure.map_or(Ok(()), Err)
 }

@@ -7,8 +7,12 @@ const MAX_LINES: usize = 500;
 /// How far above an `unsafe` its reason may stand.
 const SAFETY_LINES: usize = 10;
 /// Folders and files of the project that may hold `unsafe`.
-const UNSAFE_PLACES: [&str; 4] =
-    ["ebpf-probes/", "rdma-userspace/src/verbs/ffi", "rdma-userspace/src/probes/", "rdma-userspace/tests/vm/slow_reader.rs"];
+const UNSAFE_PLACES: [&str; 4] = [
+    "ebpf-probes/",
+    "rdma-userspace/core/src/verbs/ffi/",
+    "rdma-userspace/core/src/probes/",
+    "rdma-userspace/tests/support/slow_reader.rs",
+];
 
 // Written in two parts, so that this file does not find itself.
 const LEFT_OVER: [&str; 5] =
@@ -40,20 +44,18 @@ pub fn check(name: &str, content: &str) -> Vec<String> {
         }
         findings.extend(unsafe_findings(name, content));
     }
-    for (number, line) in content.lines().enumerate() {
-        let mut find = |what: &str| findings.push(format!("{name}:{}: {what}", number + 1));
-        if is_code && LEFT_OVER.iter().any(|word| line.contains(word)) {
-            find("something left over");
-        }
-        // The lock file names the registry that it locks.
-        if name != "Cargo.lock" {
-            if MACHINE_PATHS.iter().any(|path| line.contains(path)) {
-                find("a path of some machine");
-            }
-            if REGISTRY_HOSTS.iter().any(|host| line.contains(host)) {
-                find("the name of a registry's host");
-            }
-        }
+    // Few files have any of these: they are searched for in the whole before the lines are looked at.
+    let present = |words: &'static [&'static str]| words.iter().filter(|word| content.contains(**word)).collect::<Vec<_>>();
+    // The lock file names the registry that it locks.
+    let is_lock = name == "Cargo.lock";
+    let rules = [
+        (present(if is_code { &LEFT_OVER } else { &[] }), "something left over"),
+        (present(if is_lock { &[] } else { &MACHINE_PATHS }), "a path of some machine"),
+        (present(if is_lock { &[] } else { &REGISTRY_HOSTS }), "the name of a registry's host"),
+    ];
+    for (words, what) in rules.iter().filter(|(words, _)| !words.is_empty()) {
+        let lines = content.lines().enumerate().filter(|(_, line)| words.iter().any(|word| line.contains(**word)));
+        findings.extend(lines.map(|(index, _)| format!("{name}:{}: {what}", index + 1)));
     }
     findings
 }
@@ -79,6 +81,32 @@ fn unsafe_findings(name: &str, content: &str) -> Vec<String> {
     findings
 }
 
+/// Places for `unsafe` that the tree has not or no longer.
+pub fn empty_places<'a>(names: impl Iterator<Item = &'a String> + Clone) -> Vec<String> {
+    let empty = UNSAFE_PLACES.iter().filter(|place| !names.clone().any(|name| name.starts_with(**place)));
+    empty.map(|place| format!("{}: no file is in {place}", file!())).collect()
+}
+
+/// Folders of the root whose files a page may name.
+const NAMED_FOLDERS: [&str; 6] = ["analysis/", "docs/", "ebpf-probes/", "rdma-userspace/", "third_party/", "xtask/"];
+
+/// Paths in code marks of a Markdown file that are not there. What stands for several files (`*`, `{…}`, `NAME`) is no path.
+pub fn broken_paths(root: &Path, name: &str, content: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (number, line) in content.lines().enumerate() {
+        let marked = line.split('`').skip(1).step_by(2);
+        let is_path = |text: &&str| NAMED_FOLDERS.iter().any(|folder| text.starts_with(folder));
+        let stands_for_several = |text: &str| text.chars().any(|c| c.is_ascii_uppercase() || "*{<…".contains(c) || c.is_whitespace());
+        for path in marked.filter(is_path).filter(|path| !stands_for_several(path)) {
+            let file = path.split(':').next().unwrap_or(path);
+            if !root.join(file).exists() {
+                findings.push(format!("{name}:{}: {path} does not exist", number + 1));
+            }
+        }
+    }
+    findings
+}
+
 /// Links of a Markdown file to files that are not there.
 pub fn broken_links(root: &Path, name: &str, content: &str) -> Vec<String> {
     let folder = root.join(name).parent().map(Path::to_path_buf).unwrap_or_default();
@@ -96,7 +124,7 @@ pub fn broken_links(root: &Path, name: &str, content: &str) -> Vec<String> {
 }
 
 /// The targets of `[text](target)` and `![text](target "title")` in a line.
-fn link_targets(line: &str) -> Vec<&str> {
+pub fn link_targets(line: &str) -> Vec<&str> {
     let parts = line.split("](").skip(1);
     parts.filter_map(|part| part.split(')').next()?.split_whitespace().next()).collect()
 }
@@ -119,6 +147,14 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_names_a_file_that_is_gone_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("xtask/src")).unwrap();
+        let page = "see `xtask/src/` and `xtask/src/gone.rs`\n`xtask/src/*.rs`, `docs/NAME.md`, `other/gone.rs`, `a b`\n";
+        assert_eq!(broken_paths(root.path(), "docs/x.md", page), ["docs/x.md:1: xtask/src/gone.rs does not exist"]);
+    }
+
+    #[test]
     fn left_overs_paths_and_hosts_are_found_with_their_line() {
         for bad in LEFT_OVER.iter().chain(&MACHINE_PATHS).chain(&REGISTRY_HOSTS) {
             let findings = check("x.rs", &format!("//! x\nlet a = \"{bad}\";\n"));
@@ -133,10 +169,16 @@ mod tests {
         let block = concat!("    let x = unsafe", " { y() };\n");
         let bare = format!("//! x\n{block}");
         let reasoned = format!("//! x\n// SAFETY: y wants nothing.\n{block}");
-        assert_eq!(check("rdma-userspace/src/verbs/ffi.rs", &reasoned), Vec::<String>::new());
-        assert_eq!(check("rdma-userspace/src/verbs/ffi.rs", &bare).len(), 1);
+        assert_eq!(check("rdma-userspace/core/src/verbs/ffi/mod.rs", &reasoned), Vec::<String>::new());
+        assert_eq!(check("rdma-userspace/core/src/verbs/ffi/mod.rs", &bare).len(), 1);
         assert_eq!(check("analysis/src/lib.rs", &bare).len(), 2);
         assert!(check("x.rs", concat!("//! x\n// unsafe", " { is only mentioned\n")).is_empty());
+    }
+
+    #[test]
+    fn a_place_for_unsafe_is_there() {
+        let names = [UNSAFE_PLACES[0], UNSAFE_PLACES[2], UNSAFE_PLACES[3]].map(|place| format!("{place}x.rs"));
+        assert_eq!(empty_places(names.iter()), [format!("{}: no file is in {}", file!(), UNSAFE_PLACES[1])]);
     }
 
     #[test]

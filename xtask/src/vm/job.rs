@@ -1,10 +1,11 @@
 //! One job: images are written, one or two guests boot, run their commands and hand over their files. One job at a time.
 
-use super::accel::{self, Accel};
+use super::accel::Accel;
 use super::emulator::Emulator;
 use super::image::{self, Contents};
 use super::kernel::Kernel;
 use super::qemu::{self, Hardware, Running, WireEnd};
+use super::try_kvm;
 use super::watch::{self, Deadlines, End, Seen, Together, Watched};
 use crate::{exit, paths, process};
 use anyhow::{Context, Result, bail};
@@ -88,7 +89,7 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
     }
     let _lock = lock()?;
     let emulator = Emulator::find()?;
-    let accel = if job.icount { Accel::TcgIcount } else { accel::choose(&job.kernel, &emulator)? };
+    let accel = if job.icount { Accel::TcgIcount } else { try_kvm::choose(&job.kernel, &emulator)? };
     let folder = paths::target().join("vm/run");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;

@@ -11,6 +11,7 @@ mod job;
 mod kernel;
 mod modules;
 mod qemu;
+mod try_kvm;
 mod watch;
 
 pub use cli::{Command, run};

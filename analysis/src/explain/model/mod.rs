@@ -1,0 +1,16 @@
+//! Finished numbers of the explanations: what the report hands on to printing. Nothing here computes or prints.
+//!
+//! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
+mod breakdown;
+mod bypass;
+mod cause;
+mod interference;
+mod sides;
+mod slow;
+
+pub use breakdown::{Agreement, Band, Breakdown, StageStat};
+pub use bypass::{Bypass, BypassCalls, SilentHook};
+pub use cause::Cause;
+pub use interference::{Interference, OverlayItem, SlowCauses, Source};
+pub use sides::{SideLine, SidesTable, SlowPair, TwoSides};
+pub use slow::{Culprit, SlowSample, SlowStage};
