@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const BUSY: &str = "busyhog";
 /// The poller's CPU, and that of the busy thread.
 const CPU: &str = "1";
+/// The other one, which the server takes.
+const SERVER_CPU: &str = "0";
 /// The busy thread runs for so long, and rests.
 const BURST: Duration = Duration::from_millis(60);
 const REST: Duration = Duration::from_millis(140);
@@ -79,14 +81,24 @@ fn has_worker(run: &RunReport) -> bool {
         .any(|stage| stage.n > 0 && matches!(stage.stage, StageId::RequesterWorkqueue | StageId::TaskWorkqueue))
 }
 
+/// Kernel id of the calling thread.
+fn thread_id() -> u32 {
+    let link = std::fs::read_link("/proc/thread-self").expect("procfs");
+    link.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).expect("a thread id")
+}
+
+/// Pins a thread to a CPU.
+fn run_on(cpu: &str, tid: u32) {
+    let pinned = Command::new("taskset").args(["-pc", cpu, &tid.to_string()]).output().expect("taskset is there");
+    assert!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr));
+}
+
 /// A busy thread with a name, on the poller's CPU: runs in bursts until it is told to stop, and logs when it had the CPU.
 fn busy_thread(stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<(u32, Vec<(u64, u64)>)> {
     let stop = Arc::clone(stop);
     let busy = move || {
-        let link = std::fs::read_link("/proc/thread-self").expect("procfs");
-        let tid: u32 = link.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).expect("a thread id");
-        let pinned = Command::new("taskset").args(["-pc", CPU, &tid.to_string()]).output().expect("taskset is there");
-        assert!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr));
+        let tid = thread_id();
+        run_on(CPU, tid);
         let mut slices = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let begin = Instant::now();
@@ -168,7 +180,10 @@ fn a_busy_thread_on_the_pollers_cpu_is_named() {
 fn a_poller_that_is_left_alone_loses_ticks_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
-    end(&mut poller(&out, "10000"));
+    let mut client = poller(&out, "10000");
+    // The thread that waits here would be one that comes between.
+    run_on(SERVER_CPU, thread_id());
+    end(&mut client);
     let samples = verdicts(&capture_of(&out)).expect("the capture opens");
     let run = only_run(&out);
     assert_sums(&run, &samples);
@@ -187,12 +202,14 @@ fn a_poller_that_is_left_alone_loses_ticks_only() {
         has_worker && name.contains("kworker/")
             || realtime && ["ktimers/", "ksoftirqd/", "rcuc/", "irq/"].iter().any(|it| name.contains(it))
     };
-    let of = |kind: &str| {
-        interference.sources.iter().filter(|it| it.kind.name() == kind && !is_the_kernels(&it.name)).map(|it| it.samples).sum::<u64>()
-    };
-    assert!(of("tick") > 0, "no tick in {} samples", interference.samples);
-    // Kernel threads want a CPU now and then; nothing else may come between.
-    let others = of("preempted") + of("migrated") + of("blocked");
-    assert!(others * 100 <= interference.samples, "{others} of {} samples lost the CPU to a thread", interference.samples);
+    let of = |kind: Cause| interference.sources.iter().filter(move |it| it.kind == kind && !is_the_kernels(&it.name));
+    assert!(of(Cause::Tick).any(|it| it.samples > 0), "no tick in {} samples", interference.samples);
+    // Kernel threads and the server's watchdog want a CPU now and then, the more often the longer a slow machine takes: what they may
+    // have is a share of the time. The busy thread of the other test takes thirty times as much.
+    let to_threads = [Cause::Preempted, Cause::Blocked].into_iter().flat_map(of);
+    let others_ns: u64 = to_threads.map(|it| it.total_ns).sum();
+    let all_ns: u64 = samples.iter().map(|it| it.total_ns).sum();
+    println!("  {others_ns} of {all_ns} ns went to threads");
+    assert!(others_ns * 100 <= all_ns, "{others_ns} of {all_ns} ns went to threads");
     assert!(!interference.sources.iter().any(|it| it.kind == Cause::Migrated), "a pinned thread does not migrate");
 }

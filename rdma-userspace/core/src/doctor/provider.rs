@@ -3,7 +3,8 @@ use super::Severity;
 use super::context::Context;
 use super::finding::Finding;
 use crate::machine::RdmaDevice;
-use crate::machine::provider::{is_configured, libibverbs, name_of_driver, provider};
+use crate::machine::provider::{is_configured, libibverbs, provider};
+use crate::probes::drivers::provider_of;
 
 pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] = &[library, providers];
 
@@ -26,7 +27,7 @@ fn providers(context: &Context<'_>) -> Vec<Finding> {
 }
 
 fn one(context: &Context<'_>, device: &RdmaDevice) -> Option<Finding> {
-    let name = name_of_driver(device.driver.as_deref()?)?;
+    let name = provider_of(device.driver.as_deref()?)?;
     let device_name = &device.name;
     let Some(library) = provider(context.root, name) else {
         return Some(

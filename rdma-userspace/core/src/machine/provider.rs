@@ -46,27 +46,6 @@ pub fn is_configured(root: &Root, name: &str) -> bool {
     })
 }
 
-/// Name of the provider that serves a kernel driver; `None` for a driver that is not known here.
-pub fn name_of_driver(driver: &str) -> Option<&'static str> {
-    Some(match driver {
-        "rdma_rxe" => "rxe",
-        "siw" => "siw",
-        "mlx5_core" => "mlx5",
-        "mlx4_core" => "mlx4",
-        "irdma" | "ice" | "i40e" => "irdma",
-        "bnxt_re" | "bnxt_en" => "bnxt_re",
-        "efa" => "efa",
-        "erdma" => "erdma",
-        "hns3" | "hns_roce" => "hns",
-        "mana" => "mana",
-        "qede" | "qedr" => "qedr",
-        "cxgb4" => "cxgb4",
-        "hfi1" => "hfi1verbs",
-        "vmw_pvrdma" => "vmw_pvrdma",
-        _ => return None,
-    })
-}
-
 fn library(root: &Root, file: &str) -> Option<Library> {
     let real = root.real(file)?;
     Some(Library { version: version(&real), path: real.display().to_string() })

@@ -3,7 +3,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const BNXT_RE: Driver = Driver {
@@ -11,6 +11,7 @@ pub const BNXT_RE: Driver = Driver {
     modules: &["bnxt_re"],
     also: &[],
     device_drivers: &["bnxt_en"],
+    provider: Some(Provider::One("bnxt_re")),
     completion: Some(CompletionShape::Tasklet),
     mark: "bnxt_re_cqn_handler",
     tried: Tried::Attaches,

@@ -4,7 +4,7 @@
 use capture::CompletionShape;
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const CXGB4: Driver = Driver {
@@ -12,6 +12,7 @@ pub const CXGB4: Driver = Driver {
     modules: &["iw_cxgb4"],
     also: &["cxgb4"],
     device_drivers: &[],
+    provider: Some(Provider::One("cxgb4")),
     completion: Some(CompletionShape::Napi),
     mark: "c4iw_ev_handler",
     tried: Tried::Attaches,

@@ -3,7 +3,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const EFA: Driver = Driver {
@@ -11,6 +11,7 @@ pub const EFA: Driver = Driver {
     modules: &["efa"],
     also: &[],
     device_drivers: &[],
+    provider: Some(Provider::One("efa")),
     completion: Some(CompletionShape::Direct),
     mark: "efa_intr_msix_comp",
     tried: Tried::Source,

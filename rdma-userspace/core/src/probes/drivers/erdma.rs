@@ -3,7 +3,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const ERDMA: Driver = Driver {
@@ -11,6 +11,7 @@ pub const ERDMA: Driver = Driver {
     modules: &["erdma"],
     also: &[],
     device_drivers: &[],
+    provider: Some(Provider::One("erdma")),
     completion: Some(CompletionShape::Tasklet),
     mark: "erdma_intr_ceq_handler",
     tried: Tried::Source,

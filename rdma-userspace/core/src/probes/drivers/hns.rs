@@ -6,7 +6,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const HNS: Driver = Driver {
@@ -14,6 +14,7 @@ pub const HNS: Driver = Driver {
     modules: &["hns_roce_hw_v2", "hns_roce_hw_v1"],
     also: &["hns_roce"],
     device_drivers: &["hns3", "hns-roce-hw-v2"],
+    provider: Some(Provider::One("hns")),
     completion: Some(CompletionShape::Work),
     mark: "hns_roce_cq_completion",
     tried: Tried::Source,

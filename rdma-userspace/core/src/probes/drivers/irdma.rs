@@ -6,7 +6,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const IRDMA: Driver = Driver {
@@ -14,6 +14,7 @@ pub const IRDMA: Driver = Driver {
     modules: &["irdma", "i40iw"],
     also: &[],
     device_drivers: &["ice", "i40e"],
+    provider: Some(Provider::One("irdma")),
     completion: Some(CompletionShape::Tasklet),
     mark: "irdma_process_ceq",
     tried: Tried::Attaches,

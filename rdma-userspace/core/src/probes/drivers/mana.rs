@@ -4,7 +4,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const MANA: Driver = Driver {
@@ -12,6 +12,7 @@ pub const MANA: Driver = Driver {
     modules: &["mana_ib"],
     also: &["mana"],
     device_drivers: &[],
+    provider: Some(Provider::One("mana")),
     completion: Some(CompletionShape::Direct),
     mark: "mana_ib_cq_handler",
     tried: Tried::Attaches,

@@ -3,7 +3,7 @@
 use capture::CompletionShape;
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 const CQ: &[&[&str]] = &[&["struct mlx4_cq *"]];
 
@@ -13,6 +13,7 @@ pub const MLX4: Driver = Driver {
     modules: &["mlx4_ib"],
     also: &["mlx4_core"],
     device_drivers: &[],
+    provider: Some(Provider::One("mlx4")),
     completion: Some(CompletionShape::TaskletPerCq),
     mark: "mlx4_ib_cq_comp",
     tried: Tried::Attaches,

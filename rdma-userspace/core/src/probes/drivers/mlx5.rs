@@ -5,7 +5,7 @@
 use capture::CompletionShape;
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const MLX5: Driver = Driver {
@@ -13,6 +13,7 @@ pub const MLX5: Driver = Driver {
     modules: &["mlx5_ib"],
     also: &["mlx5_core"],
     device_drivers: &[],
+    provider: Some(Provider::One("mlx5")),
     completion: Some(CompletionShape::TaskletPerCq),
     mark: "mlx5_ib_cq_comp",
     tried: Tried::Attaches,

@@ -177,6 +177,15 @@ pub struct Chain {
     pub text: &'static str,
 }
 
+/// The driver in user space (libibverbs loads `lib<name>-rdmav<N>.so`) of a driver's devices.
+#[derive(Clone, Copy, Debug)]
+pub enum Provider {
+    /// The same for all of them.
+    One(&'static str),
+    /// By the kernel driver of the device, as sysfs names it.
+    ByDevice(&'static [(&'static str, &'static str)]),
+}
+
 /// A driver, or a layer that all drivers share.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
@@ -188,6 +197,8 @@ pub struct Driver {
     pub also: &'static [&'static str],
     /// Drivers of the bus functions of its devices, as sysfs names them, beside the modules above.
     pub device_drivers: &'static [&'static str],
+    /// Its counterpart in user space; `None` for the layers that all drivers share.
+    pub provider: Option<Provider>,
     /// How it comes from its interrupt to the completion handler; `None` for the layers that all drivers share.
     pub completion: Option<CompletionShape>,
     /// A function of the driver's own module, by which it is found when it is built into the kernel.
@@ -276,6 +287,14 @@ pub fn of_device(device_driver: &str) -> Option<&'static Driver> {
 /// How devices of this kernel driver come from the interrupt to the completion handler; `None`: not known here.
 pub fn completion_shape(device_driver: &str) -> Option<CompletionShape> {
     of_device(device_driver)?.completion
+}
+
+/// Name of the provider that serves devices of this kernel driver; `None`: not known here.
+pub fn provider_of(device_driver: &str) -> Option<&'static str> {
+    match of_device(device_driver)?.provider? {
+        Provider::One(name) => Some(name),
+        Provider::ByDevice(names) => names.iter().find(|(driver, _)| *driver == device_driver).map(|(_, name)| *name),
+    }
 }
 
 impl Hook {
@@ -393,6 +412,31 @@ mod tests {
             }
         }
         assert!(of_device("something_new").is_none() && of_device("unknown").is_none());
+    }
+
+    #[test]
+    fn every_device_has_a_provider() {
+        let cases = [
+            ("rdma_rxe", "rxe"),
+            ("siw", "siw"),
+            ("mlx5_core", "mlx5"),
+            ("mlx4_core", "mlx4"),
+            ("ice", "irdma"),
+            ("bnxt_en", "bnxt_re"),
+            ("hns3", "hns"),
+            ("hfi1", "hfi1verbs"),
+            ("ib_qib", "ipathverbs"),
+            ("vmw_pvrdma", "vmw_pvrdma"),
+        ];
+        for (driver, provider) in cases {
+            assert_eq!(provider_of(driver), Some(provider), "{driver}");
+        }
+        assert_eq!(provider_of("something_new"), None);
+        let devices = DRIVERS.iter().filter(|driver| !driver.is_shared()).flat_map(|driver| match driver.provider {
+            Some(Provider::ByDevice(names)) => names.iter().map(|(device, _)| *device).collect::<Vec<_>>(),
+            _ => driver.device_names().collect(),
+        });
+        assert!(devices.into_iter().all(|device| provider_of(device).is_some()));
     }
 
     #[test]

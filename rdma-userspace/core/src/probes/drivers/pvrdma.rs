@@ -3,7 +3,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const PVRDMA: Driver = Driver {
@@ -11,6 +11,7 @@ pub const PVRDMA: Driver = Driver {
     modules: &["vmw_pvrdma"],
     also: &[],
     device_drivers: &[],
+    provider: Some(Provider::One("vmw_pvrdma")),
     completion: Some(CompletionShape::Direct),
     mark: "pvrdma_intrx_handler",
     tried: Tried::Source,

@@ -3,7 +3,7 @@
 use capture::CompletionShape;
 use ebpf_probes::Program;
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const QEDR: Driver = Driver {
@@ -11,6 +11,7 @@ pub const QEDR: Driver = Driver {
     modules: &["qedr"],
     also: &[],
     device_drivers: &["qede"],
+    provider: Some(Provider::One("qedr")),
     completion: Some(CompletionShape::Direct),
     mark: "qedr_irq_handler",
     tried: Tried::Attaches,

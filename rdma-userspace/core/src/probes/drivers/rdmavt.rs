@@ -4,7 +4,7 @@
 use capture::{CompletionShape, Level};
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 /// The driver.
 pub const RDMAVT: Driver = Driver {
@@ -12,6 +12,7 @@ pub const RDMAVT: Driver = Driver {
     modules: &["rdmavt"],
     also: &["ib_uverbs"],
     device_drivers: &["hfi1", "qib", "ib_qib"],
+    provider: Some(Provider::ByDevice(&[("hfi1", "hfi1verbs"), ("qib", "ipathverbs"), ("ib_qib", "ipathverbs")])),
     completion: Some(CompletionShape::Work),
     mark: "rvt_cq_enter",
     tried: Tried::Attaches,

@@ -6,7 +6,7 @@
 use capture::{CompletionShape, Level};
 use ebpf_probes::{Kind, Program};
 
-use super::{Arrival, Candidate, Chain, Cover, Driver, Hook, Tried};
+use super::{Arrival, Candidate, Chain, Cover, Driver, Hook, Provider, Tried};
 
 const QP: &[&str] = &["struct rxe_qp *"];
 /// Task functions took `void *` when they were tasklets.
@@ -23,6 +23,7 @@ pub const RXE: Driver = Driver {
     modules: &["rdma_rxe"],
     also: &[],
     device_drivers: &[],
+    provider: Some(Provider::One("rxe")),
     completion: Some(CompletionShape::Anywhere),
     mark: "rxe_cq_post",
     tried: Tried::Fires,

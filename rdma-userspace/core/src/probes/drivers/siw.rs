@@ -6,7 +6,7 @@
 use capture::CompletionShape;
 use ebpf_probes::{Kind, Program};
 
-use super::{Candidate, Chain, Driver, Hook, Tried};
+use super::{Candidate, Chain, Driver, Hook, Provider, Tried};
 
 const QP: &[&str] = &["struct siw_qp *"];
 const SILENT: &str = "no completion was posted; it fires in polling and in event mode alike, so that silence means no traffic";
@@ -17,6 +17,7 @@ pub const SIW: Driver = Driver {
     modules: &["siw"],
     also: &[],
     device_drivers: &[],
+    provider: Some(Provider::One("siw")),
     completion: Some(CompletionShape::Anywhere),
     mark: "siw_sqe_complete",
     tried: Tried::Source,
