@@ -72,6 +72,12 @@ pub fn build(filter: Option<&str>, thorough: bool) -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
+/// What an everyday kernel runs that is not the first: all but the modules that one kernel is enough for.
+pub fn without_once(binaries: &[Binary]) -> Vec<Binary> {
+    let rest = binaries.iter().map(|binary| Binary { modules: modules::without_once(&binary.modules), ..binary.clone() });
+    rest.filter(|binary| !binary.modules.is_empty()).collect()
+}
+
 /// Runs every binary on one kernel; adds the results, and a row for each module.
 pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts, rows: &mut Vec<Row>) -> Result<()> {
     let kernel = vm::ensure_kernel(kernel, false)?;

@@ -14,6 +14,10 @@ const LAST: &str = "vm_drivers";
 /// Part of the names of tests that take minutes each and that change with the analysis rather than with the kernel.
 const LONG: &str = "_delay";
 
+/// These ask what the tool does with its peer, its threads and its captures, hardly what the kernel does: a run of several everyday
+/// kernels has them once, on the first. Kernels that are named have them each.
+const ONCE: [&str; 2] = ["vm_session", "vm_costs"];
+
 /// Where tests run; each kind is one binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -109,6 +113,11 @@ pub fn chosen(mut modules: Vec<Module>, filter: Option<&str>, thorough: bool) ->
     Ok(modules)
 }
 
+/// Leaves out what an everyday kernel that is not the first need not run again.
+pub fn without_once(modules: &[Module]) -> Vec<Module> {
+    modules.iter().filter(|module| !ONCE.contains(&module.to_string().as_str())).cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,10 +183,18 @@ mod tests {
     }
 
     #[test]
+    fn what_hardly_asks_the_kernel_runs_once() {
+        let all = modules(&[(Kind::Vm, "session"), (Kind::Vm, "verbs"), (Kind::Pair, "truth"), (Kind::Pair, "session")]);
+        assert_eq!(names(&without_once(&all)), ["vm_verbs", "pair_truth", "pair_session"]);
+    }
+
+    #[test]
     fn every_kind_has_files_and_the_last_one_is_among_them() {
         for kind in Kind::ALL {
             assert!(!files(kind).unwrap().is_empty(), "{kind:?}");
         }
-        assert!(files(Kind::Vm).unwrap().contains(LAST.strip_prefix("vm_").unwrap()));
+        for name in ONCE.iter().chain([&LAST]) {
+            assert!(files(Kind::Vm).unwrap().contains(name.strip_prefix("vm_").unwrap()), "{name}");
+        }
     }
 }
