@@ -352,6 +352,7 @@ fn manifest(index: u32, op: Operation, mode: Mode, n: u64) -> Manifest {
             name: "rxe0".into(),
             driver: "rdma_rxe".into(),
             completion_shape: Some(CompletionShape::Anywhere),
+            board: None,
             firmware: String::new(),
             port: 1,
             netdev: Some("eth0".into()),

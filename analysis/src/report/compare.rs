@@ -87,6 +87,9 @@ fn reasons(poll: &Analysed, event: &Analysed, p50: Option<Estimate>) -> Vec<Stri
     if manifest.host.emulated && !manifest.run.same_kernel {
         reasons.push("two emulated guests share the CPUs of one machine, so waiting and working are not apart".to_string());
     }
+    if manifest.device.is_emulated() {
+        reasons.push("the card is a program that takes a CPU of its own, so what polling costs cannot be told from it".to_string());
+    }
     match event.report.slept_share {
         Some(slept) if slept < SLEPT_MIN => reasons.push(format!(
             "only {} of the event-mode samples slept (the others had their CQE before they could: INLINE or NO_SLEEP), so the cost of an event was not measured",

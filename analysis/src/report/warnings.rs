@@ -138,6 +138,13 @@ pub(super) fn of_report(runs: &[RunReport]) -> Vec<String> {
             "EMULATED ({which}): instructions were emulated (TCG). Order, counts and shares hold; durations are the emulator's and say nothing of real hardware."
         ));
     }
+    let emulated = runs.iter().filter(|run| run.manifest.device.is_emulated()).count();
+    if emulated > 0 {
+        let which = if emulated == runs.len() { "all runs".into() } else { format!("{emulated} of {} runs", runs.len()) };
+        warnings.push(format!(
+            "EMULATED DEVICE ({which}): the driver is real, the card is a program. Which hook fires, in which order, and which record belongs to which WR hold; times are not those of any hardware, and what polling costs cannot be told (the card takes a CPU of its own)."
+        ));
+    }
     let boots: BTreeSet<&str> = runs.iter().map(|run| run.manifest.host.boot_id.as_str()).collect();
     if boots.len() > 1 {
         warnings.push(format!(

@@ -387,8 +387,8 @@ fn modes_are_compared_within_a_session_and_withheld_between_two() {
     }
 }
 
-/// A polling and an event run of `read` on one kernel, changed by `change`; gives the comparison.
-fn compared(change: fn(&mut Fixture)) -> analysis::report::model::Comparison {
+/// A polling and an event run of `read` on one kernel, changed by `change`; gives the report.
+fn reported(change: fn(&mut Fixture)) -> analysis::report::model::Report {
     let dir = tempfile::tempdir().expect("dir");
     for (index, scenario) in (0u32..).zip([Scenario::ReadPoll, Scenario::TwoGuests]) {
         let mut fixture = generate(scenario, 12, 300, u64::from(index) + 3);
@@ -400,9 +400,24 @@ fn compared(change: fn(&mut Fixture)) -> analysis::report::model::Comparison {
         let (op, mode) = scenario.op_mode();
         write_log(&fixture, &dir.path().join(run_dir_name("test", index, op.name(), mode.name()))).expect("writes");
     }
-    let (report, _) = run(&options(dir.path()), &mut Vec::new()).expect("reports");
+    run(&options(dir.path()), &mut Vec::new()).expect("reports").0
+}
+
+/// The comparison of the two.
+fn compared(change: fn(&mut Fixture)) -> analysis::report::model::Comparison {
+    let report = reported(change);
     let [comparison] = &report.comparisons[..] else { panic!("{:?}", report.comparisons) };
     comparison.clone()
+}
+
+#[test]
+fn an_emulated_card_is_named_at_the_top_and_tells_no_cost_of_polling() {
+    let emulated = reported(|fixture| fixture.manifest.device.board = Some(format!("{}_001", capture::manifest::EMULATED_BOARD)));
+    assert!(emulated.warnings.iter().any(|it| it.starts_with("EMULATED DEVICE (all runs)")), "{:?}", emulated.warnings);
+    let verdict = &emulated.comparisons[0];
+    assert!(verdict.withheld && verdict.verdict.contains("a program that takes a CPU of its own"), "{}", verdict.verdict);
+    let real = reported(|fixture| fixture.manifest.device.board = Some("MT_0000000008".to_owned()));
+    assert!(!real.warnings.iter().any(|it| it.contains("EMULATED DEVICE")) && !real.comparisons[0].withheld, "{:?}", real.warnings);
 }
 
 #[test]

@@ -2,6 +2,14 @@
 use crate::shape::CompletionShape;
 use serde::{Deserialize, Serialize};
 
+/// How the board ids begin of the cards that rdmascope's own emulator makes (`xtask/mlx5-card`); no vendor's board is called so.
+pub const EMULATED_BOARD: &str = "RDMASCOPE_EMU";
+
+/// Is a board id that of rdmascope's own emulated card?
+pub fn is_emulated_board(board: &str) -> bool {
+    board.starts_with(EMULATED_BOARD)
+}
+
 /// The RDMA device and the port that was used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
@@ -15,6 +23,10 @@ pub struct Device {
     pub completion_shape: Option<CompletionShape>,
     /// Firmware version as the device tells it.
     pub firmware: String,
+    /// Board id as the device tells it (`board_id` in sysfs), such as `MT_0000000008`; `None`: it tells none, or a capture from before
+    /// it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
     /// Port number, from 1.
     pub port: u8,
     /// Network device of the chosen GID.
@@ -37,6 +49,11 @@ impl Device {
     /// Is it soft-RoCE, whose own functions can be probed? They show the wr_id of a completion to the kernel.
     pub fn is_soft_roce(&self) -> bool {
         matches!(self.driver.as_str(), "rdma_rxe" | "rxe")
+    }
+
+    /// Is it rdmascope's own emulated card? Its driver is real, its times are not those of any hardware.
+    pub fn is_emulated(&self) -> bool {
+        self.board.as_deref().is_some_and(is_emulated_board)
     }
 
     /// The completion shape: as recorded, else by the table for older captures; `None`: not known.

@@ -16,7 +16,7 @@ mod workers;
 pub use crate::metric::Metric;
 use crate::side::Side;
 use costs::PollCosts;
-pub use device::Device;
+pub use device::{Device, EMULATED_BOARD, is_emulated_board};
 pub use file::read;
 pub(crate) use file::write;
 pub use host::{Host, InterruptName};

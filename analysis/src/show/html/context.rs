@@ -216,6 +216,10 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         (None, true) => "instructions EMULATED".to_string(),
         (None, false) => "none told".to_string(),
     };
+    let board = match &device.board {
+        Some(board) if device.is_emulated() => format!("{board}: an EMULATED DEVICE"),
+        board => told(board),
+    };
     vec![
         ("kernel", format!("{}{}", host.kernel, if host.realtime { " (PREEMPT_RT)" } else { "" })),
         ("CPU", format!("{}, {} online", host.cpu_model, host.cpus)),
@@ -225,6 +229,7 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         ("frequency governor", told(&host.governor)),
         ("device", format!("{} port {}, driver {}", device.name, device.port, device.driver)),
         ("firmware", if device.firmware.is_empty() { "not told".to_string() } else { device.firmware.clone() }),
+        ("board", board),
         ("network device", told(&device.netdev)),
         ("GID", format!("index {}: {} ({})", device.gid_index, device.gid, device.gid_type)),
         ("why this GID", device.gid_reason.clone()),

@@ -49,6 +49,7 @@ pub fn device(device: &Device, endpoint: &Endpoint, gid: Option<&GidEntry>, gid_
         driver: device.driver(),
         completion_shape: completion_shape(&device.driver()),
         firmware: device.firmware(),
+        board: device.board(),
         port: port.number,
         netdev: gid.and_then(|gid| gid.netdev.clone()),
         gid_index: endpoint.params().gid_index,

@@ -50,6 +50,13 @@ fn what_it_is(context: &Context<'_>) -> Vec<Finding> {
             return Finding::note("device.kind", format!("{}: {what}, made of software, no firmware", device.name))
                 .effect("the CPU does the work of a card: order and shares of the stages are real, latencies are not those of hardware");
         }
+        if device.is_emulated() {
+            return Finding::note(
+                "device.kind",
+                format!("{}: {what}, an EMULATED DEVICE: its driver is real, the card is a program", device.name),
+            )
+            .effect("which hook fires and in which order is real; no time is that of hardware");
+        }
         let firmware = device.firmware.as_deref().unwrap_or("not told");
         let node = device.numa_node.map_or("not told".to_owned(), |node| node.to_string());
         Finding::ok("device.kind", format!("{}: {what}, firmware {firmware}, NUMA node {node}", device.name))

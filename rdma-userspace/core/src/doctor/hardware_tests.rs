@@ -62,6 +62,13 @@ fn a_card_in_a_bad_place() {
     assert!(findings.text(false).contains("mlx5_0 (mlx5_core, firmware 28.41.1000)"));
 }
 
+#[test]
+fn an_emulated_card_says_so() {
+    let kind = |board: &str| find(&doctor(&mlx5().file("sys/class/infiniband/mlx5_0/board_id", board), None), "device.kind").found.clone();
+    assert!(kind("RDMASCOPE_EMU_01\n").contains("an EMULATED DEVICE"));
+    assert!(kind("MT_0000000008\n").contains("firmware 28.41.1000"));
+}
+
 /// The first 256 bytes of a function's configuration space with a PCI Express capability at 0x60: device control, link control.
 fn config(device_control: u16, link_control: u16) -> Vec<u8> {
     let mut bytes = vec![0; 256];

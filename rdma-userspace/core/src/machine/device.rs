@@ -17,6 +17,8 @@ pub struct RdmaDevice {
     pub description: Option<String>,
     /// Firmware version; software devices have none.
     pub firmware: Option<String>,
+    /// Board id; see [`board`].
+    pub board: Option<String>,
     /// Node GUID.
     pub node_guid: Option<String>,
     /// Network device under a software device.
@@ -55,6 +57,11 @@ impl RdmaDevice {
     /// A device made of software: it has no interrupt and no firmware of its own.
     pub fn is_software(&self) -> bool {
         matches!(self.driver.as_deref(), Some("rdma_rxe" | "siw"))
+    }
+
+    /// A card that is emulated by rdmascope's own program, under a real driver.
+    pub fn is_emulated(&self) -> bool {
+        self.board.as_deref().is_some_and(capture::manifest::is_emulated_board)
     }
 }
 
@@ -100,6 +107,11 @@ pub fn firmware(root: &Root, name: &str) -> Option<String> {
     root.text(format!("{RDMA_CLASS}/{name}/fw_ver"))
 }
 
+/// Board id of a device as its driver tells it; software devices have none.
+pub fn board(root: &Root, name: &str) -> Option<String> {
+    root.text(format!("{RDMA_CLASS}/{name}/board_id")).filter(|board| !board.is_empty())
+}
+
 /// Rate of a port in Gb/s; `None` where the kernel does not tell.
 pub fn rate_gbps(root: &Root, name: &str, port: u8) -> Option<f64> {
     gbps(&root.text(format!("{RDMA_CLASS}/{name}/ports/{port}/rate"))?)
@@ -126,6 +138,7 @@ fn read(root: &Root, name: String) -> RdmaDevice {
         driver: driver(root, &name),
         description: root.text(format!("{base}/node_desc")),
         firmware: firmware(root, &name),
+        board: board(root, &name),
         node_guid: root.text(format!("{base}/node_guid")),
         netdev: root.text(format!("{base}/parent")),
         uverbs: uverbs(root, &name),

@@ -159,6 +159,11 @@ impl Device {
         facts::firmware(&Root::live(), &self.name).unwrap_or_default()
     }
 
+    /// Board id as the kernel tells it; `None` where the device has none.
+    pub fn board(&self) -> Option<String> {
+        facts::board(&Root::live(), &self.name)
+    }
+
     pub(super) fn raw(&self) -> &Arc<RawContext> {
         &self.raw
     }
