@@ -137,7 +137,7 @@ fn interrupts(text: &mut String, rows: &[InterruptReport]) {
     for row in rows {
         let shown: Vec<String> = row.counts.iter().take(CPUS_SHOWN).map(|(cpu, n)| format!("CPU {cpu}: {}", count(*n))).collect();
         let more = row.counts.len().saturating_sub(CPUS_SHOWN);
-        let more = if more > 0 { format!(", {more} more CPUs") } else { String::new() };
+        let more = if more > 0 { format!(", {more} more CPU{}", if more == 1 { "" } else { "s" }) } else { String::new() };
         let handling = row.handling.map_or_else(String::new, |it| {
             format!("; handling p50 {}, max {}", it.p50_ns.map_or_else(|| "-".to_owned(), ns), ns(it.max_ns))
         });

@@ -9,6 +9,7 @@ use analysis::explain::{SampleVerdict, verdicts};
 use analysis::report::model::RunReport;
 use analysis::report::of_folder as report;
 use analysis::stages::StageId;
+use capture::manifest::Outcome;
 use capture::{Capture, Sample, find};
 use rdmascope_core::probes::monotonic_ns;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ const SERVER_CPU: &str = "0";
 /// The busy thread runs for so long, and rests.
 const BURST: Duration = Duration::from_millis(60);
 const REST: Duration = Duration::from_millis(140);
+/// So long the busy thread is beside the poller: a hundred and fifty bursts.
+const BUSY_FOR: Duration = Duration::from_secs(30);
 /// A sample in which the busy thread ran for so long, by its own log, was hit: the scheduler gives it slices of milliseconds.
 const HIT_NS: u64 = 1_000_000;
 /// A longer time between two looks at the clock: the busy thread was off its CPU.
@@ -128,12 +131,21 @@ fn a_busy_thread_on_the_pollers_cpu_is_named() {
     assert!(wait_for(PATIENCE, || recorded(&out) > 0), "no sample was recorded: {}", client.text());
     let stop = Arc::new(AtomicBool::new(false));
     let busy = busy_thread(&stop);
-    end(&mut client);
+    // Bursts enough; where a sample takes milliseconds, all samples would take many minutes.
+    let begin = Instant::now();
+    while client.is_running() && begin.elapsed() < BUSY_FOR {
+        std::thread::sleep(REST);
+    }
+    if client.is_running() {
+        client.signal("INT");
+    }
+    let ended = client.end_within(PATIENCE);
     stop.store(true, Ordering::Relaxed);
     let (tid, slices) = busy.join().expect("the busy thread ends");
 
     let samples = verdicts(&capture_of(&out)).expect("the capture opens");
     let run = only_run(&out);
+    assert!(matches!(run.manifest.outcome, Outcome::Complete | Outcome::Interrupted), "{:?}: {}", run.manifest.outcome, ended.text);
     assert_sums(&run, &samples);
     let ran_in = |sample: &SampleVerdict| {
         let overlap = |(begin, end): &(u64, u64)| sample.end_ns.min(*end).saturating_sub(sample.begin_ns.max(*begin));

@@ -97,6 +97,12 @@ pub fn count(value: u64) -> String {
     grouped(value, false)
 }
 
+/// So many of a thing whose plural has an s: `1 CPU`, `2 CPUs`.
+pub fn counted(value: u64, what: &str) -> String {
+    let plural = if value == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", count(value))
+}
+
 fn round_significant(value: f64, significant: u32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -120,6 +126,11 @@ fn grouped(value: u64, negative: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2000].map(|value| counted(value, "CPU")), ["0 CPUs", "1 CPU", "2,000 CPUs"]);
+    }
 
     #[test]
     fn texts() {

@@ -1,10 +1,10 @@
 //! What to try next: by what was in the way where that is known, else by the stage.
 use crate::explain::model::Cause;
-use crate::join::flags::{Flag, Flags};
 use crate::stages::{Advice, StageId};
 
 /// The advice as the rest of a sentence that begins with "Next:".
-pub(super) fn advice(stage: StageId, cause: Cause, flags: Flags) -> &'static str {
+/// `peer_is_here`: both ends ran on this kernel.
+pub(super) fn advice(stage: StageId, cause: Cause, peer_is_here: bool) -> &'static str {
     match cause {
         Cause::Preempted => "keep other threads off the thread's CPU (isolcpus, cpusets, a CPU of its own)",
         Cause::Migrated => "pin the thread (--cpu), and look for who changes its CPU set",
@@ -19,10 +19,27 @@ pub(super) fn advice(stage: StageId, cause: Cause, flags: Flags) -> &'static str
         | Cause::Peer
         | Cause::Retransmission
         | Cause::OwnCode
-        | Cause::NotRecorded => of_stage(stage, flags).text(),
+        | Cause::NotRecorded => of_stage(stage, peer_is_here).text(),
     }
 }
 
-fn of_stage(stage: StageId, flags: Flags) -> Advice {
-    if stage == StageId::WirePeer && flags.has(Flag::Loopback) { Advice::PeerHere } else { stage.row().advice }
+fn of_stage(stage: StageId, peer_is_here: bool) -> Advice {
+    match stage.row().advice {
+        Advice::OtherSide if peer_is_here => Advice::PeerHere,
+        advice => advice,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_on_this_machine_has_no_other_side_to_look_at() {
+        for stage in [StageId::DeviceNetwork, StageId::PostDeviceNetwork, StageId::WirePeer] {
+            assert!(advice(stage, Cause::Peer, true).starts_with("the peer shares this machine"), "{stage}");
+            assert!(advice(stage, Cause::Peer, false).starts_with("look at the other side"), "{stage}");
+        }
+        assert_eq!(advice(StageId::RunQueue, Cause::RunQueue, true), advice(StageId::RunQueue, Cause::RunQueue, false));
+    }
 }

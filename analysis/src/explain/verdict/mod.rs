@@ -113,6 +113,6 @@ fn sentence(baseline: &Baseline<'_>, total_ns: u64, verdict: Option<&Verdict>, o
         ns(duration_ns as f64),
         ns(total_ns as f64),
         percent(share),
-        advice(*stage, culprit.kind, flags)
+        advice(*stage, culprit.kind, baseline.facts.same_kernel || flags.has(Flag::Loopback))
     )
 }

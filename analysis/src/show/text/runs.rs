@@ -3,7 +3,7 @@ use super::parts::{Style, metric, quantile, table};
 use crate::report::model::{Breakdown, RunReport};
 use crate::report::names;
 use crate::show::words::{bypass, costs, overlay};
-use capture::text::units::{count, ns, percent};
+use capture::text::units::{count, counted, ns, percent};
 use std::fmt::Write;
 
 const BAR_CHARS: f64 = 30.0;
@@ -46,7 +46,7 @@ pub(super) fn stages(text: &mut String, run: &RunReport, style: Style) {
 pub(super) fn full(text: &mut String, run: &RunReport, style: Style) {
     let (host, setup) = (&run.manifest.host, &run.manifest.run);
     let _ = writeln!(text, "{}", style.bold(&format!("== {} {} ({}) ==", run.manifest.run.op, run.manifest.run.mode, run.path)));
-    let _ = writeln!(text, "  kernel {}, {} CPUs, {}", host.kernel, host.cpus, host.cpu_model);
+    let _ = writeln!(text, "  kernel {}, {}, {}", host.kernel, counted(host.cpus.into(), "CPU"), host.cpu_model);
     let _ = writeln!(
         text,
         "  device {} ({}), {} {} B, depth {}, probes {}, {}",

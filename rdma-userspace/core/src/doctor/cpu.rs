@@ -2,6 +2,7 @@
 use super::context::Context;
 use super::finding::Finding;
 use crate::machine::proc_text::cpu_list;
+use capture::text::units::counted;
 use std::collections::BTreeSet;
 
 pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] = &[count, load, governor, turbo, idle_states, siblings, isolation];
@@ -18,7 +19,7 @@ fn cpus(context: &Context<'_>) -> Vec<u32> {
 fn count(context: &Context<'_>) -> Vec<Finding> {
     let cpus = context.host.cpus;
     let model = if context.host.cpu_model.is_empty() { "model not told" } else { &context.host.cpu_model };
-    let found = format!("{cpus} CPUs online, {model}");
+    let found = format!("{} online, {model}", counted(cpus.into(), "CPU"));
     vec![match cpus {
         0 => Finding::note("cpu.count", "the number of CPUs is not told"),
         1 => Finding::warn("cpu.count", found).effect("with --loopback both ends, the kernel's workers and the reader of the probes share one CPU: poll against event cannot be judged"),
@@ -31,7 +32,7 @@ fn count(context: &Context<'_>) -> Vec<Finding> {
 fn load(context: &Context<'_>) -> Vec<Finding> {
     let text = context.root.text("/proc/loadavg").unwrap_or_default();
     let Some(load) = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok()) else { return Vec::new() };
-    let found = format!("load of the last minute: {load:.2} on {} CPUs", context.host.cpus);
+    let found = format!("load of the last minute: {load:.2} on {}", counted(context.host.cpus.into(), "CPU"));
     // Half a CPU of foreign work is enough to meet the measured thread now and then.
     vec![if load < 0.5 {
         Finding::ok("cpu.load", found)

@@ -80,6 +80,25 @@ fn config(device_control: u16, link_control: u16) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn a_conventional_function_has_no_link_and_root_is_not_what_it_lacks() {
+    let tree = base_machine()
+        .link("sys/class/infiniband/mlx5_0/device", "../../../devices/pci0000:00/0000:00:04.0")
+        .link("sys/devices/pci0000:00/0000:00:04.0/driver", "../../../bus/pci/drivers/mlx5_core");
+    let config = tree.path().join("sys/devices/pci0000:00/0000:00:04.0/config");
+    std::fs::write(&config, vec![0; 256]).expect("a file");
+    let findings = doctor(&tree, None);
+    let link = find(&findings, "pcie.link");
+    assert!(link.severity == Severity::Note && link.found.contains("a conventional PCI function"), "{link:?}");
+    assert!(findings.findings.iter().all(|finding| finding.id != "pcie.sizes"), "it has none");
+    // An ordinary user cannot tell what it is.
+    std::fs::write(&config, vec![0; 64]).expect("a file");
+    let findings = doctor(&tree, None);
+    let link = find(&findings, "pcie.link");
+    assert!(link.severity == Severity::Note && link.found.contains("speed not told"), "{link:?}");
+    assert!(find(&findings, "pcie.sizes").found.contains("without root"));
+}
+
 /// A card in a slot that it fits: 16 lanes at 16 GT/s of as many, requests of 4096 bytes.
 fn fitting() -> Tree {
     let pci = "sys/devices/pci0000:00/0000:03:00.0";

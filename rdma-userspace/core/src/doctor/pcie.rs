@@ -18,6 +18,10 @@ fn link(device: &RdmaDevice, pci: &PciFunction) -> Finding {
     let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "speed not told".to_owned());
     let lanes = |width: Option<u32>| width.map_or("width not told".to_owned(), |width| format!("x{width}"));
     let id = pci.id.as_deref().unwrap_or("id not told");
+    if pci.is_express == Some(false) {
+        return Finding::note("pcie.link", format!("{}: {} ({id}), a conventional PCI function: it has no link", device.name, pci.address))
+            .effect("such are the functions that an emulator or a hypervisor makes; nothing is told of the way to the device");
+    }
     let found = format!("{}: {} ({id}), {} {}", device.name, pci.address, or_unknown(&pci.speed), lanes(pci.width));
     if pci.is_virtual_function {
         return Finding::note("pcie.link", format!("{found}, a virtual function"))
@@ -41,6 +45,9 @@ fn link(device: &RdmaDevice, pci: &PciFunction) -> Finding {
         return Finding::note("pcie.link", format!("{found}, of {} {}", or_unknown(&pci.max_speed), lanes(pci.max_width)))
             .effect("every doorbell and every completion crosses a slower link than the card could have")
             .command(format!("sudo lspci -vvs {} | grep -E 'LnkCap|LnkSta'", pci.address));
+    }
+    if pci.speed.is_none() || pci.width.is_none() {
+        return Finding::note("pcie.link", found).effect("whether the link bounds the bandwidth is not known");
     }
     Finding::ok("pcie.link", found)
 }
@@ -68,7 +75,7 @@ fn sizes(context: &Context<'_>) -> Vec<Finding> {
         _ => Finding::note("pcie.sizes", format!("{}: payload and read request sizes cannot be read without root", device.name))
             .command(format!("sudo lspci -vvs {} | grep -E 'MaxPayload|MaxReadReq'", pci.address)),
     };
-    functions(context).map(each).collect()
+    functions(context).filter(|(_, pci)| pci.is_express != Some(false)).map(each).collect()
 }
 
 fn power(context: &Context<'_>) -> Vec<Finding> {

@@ -2,6 +2,7 @@
 use super::Options;
 use super::finding::{Finding, Findings, Severity};
 use crate::machine::{RdmaDevice, RdmaPort};
+use capture::text::units::counted;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
@@ -88,8 +89,10 @@ impl Page {
         let emulated = if host.emulated { " (emulated)" } else { "" };
         let memory_mib = host.memory_bytes >> 20;
         let line = format!(
-            "rdmascope {} doctor: kernel {}, {} CPUs, {memory_mib} MiB{virtualised}{emulated}. Nothing is changed.",
-            findings.tool_version, host.kernel, host.cpus
+            "rdmascope {} doctor: kernel {}, {}, {memory_mib} MiB{virtualised}{emulated}. Nothing is changed.",
+            findings.tool_version,
+            host.kernel,
+            counted(host.cpus.into(), "CPU")
         );
         self.line(&plain(&line));
     }

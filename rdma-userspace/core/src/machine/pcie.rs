@@ -19,6 +19,9 @@ pub struct PciFunction {
     pub max_width: Option<u32>,
     /// A virtual function of an SR-IOV card.
     pub is_virtual_function: bool,
+    /// Whether the function has the PCI Express capability; a conventional PCI function has no link and none of what follows. `None`: its
+    /// configuration space could not be read so far (that needs root).
+    pub is_express: Option<bool>,
     /// Max payload size in bytes; configuration space beyond 64 bytes needs root.
     pub max_payload_bytes: Option<u32>,
     /// Max read request size in bytes.
@@ -32,6 +35,9 @@ pub struct PciFunction {
     /// Fatal errors since boot.
     pub fatal_errors: Option<u64>,
 }
+
+/// What an ordinary user may read of a configuration space (drivers/pci/pci-sysfs.c).
+const CONFIG_HEADER_BYTES: usize = 64;
 
 impl PciFunction {
     /// The PCI function that `link` (a `device` link of sysfs) leads to; `None` when that is no PCI function.
@@ -49,7 +55,9 @@ impl PciFunction {
         let text = |file: &str| root.text(dir.join(file));
         let number = |file: &str| text(file)?.parse().ok();
         let id = text("vendor").zip(text("device")).map(|(v, d)| format!("{}:{}", v.trim_start_matches("0x"), d.trim_start_matches("0x")));
-        let capability = root.bytes(dir.join("config")).as_deref().and_then(express);
+        let config = root.bytes(dir.join("config"));
+        let capability = config.as_deref().and_then(express);
+        let is_whole = config.is_some_and(|config| config.len() > CONFIG_HEADER_BYTES);
         Some(Self {
             address,
             id,
@@ -57,6 +65,7 @@ impl PciFunction {
             max_speed: text("max_link_speed"),
             width: number("current_link_width"),
             max_width: number("max_link_width"),
+            is_express: if capability.is_some() { Some(true) } else { is_whole.then_some(false) },
             is_virtual_function: root.exists(dir.join("physfn")),
             max_payload_bytes: capability.map(|c| c.max_payload_bytes),
             max_read_request_bytes: capability.map(|c| c.max_read_request_bytes),
