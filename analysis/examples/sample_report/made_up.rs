@@ -2,7 +2,7 @@
 use analysis::join::flags::Flag;
 use analysis::report::model::{
     Agreement, Band, Breakdown, Cause, Comparison, CpuCost, Culprit, Interference, Latency, ObserverCost, OverlayItem, Quantile, Report,
-    Residency, RunReport, SilentHook, SlowCauses, SlowSample, SlowStage, Source, StageStat,
+    Residency, RunReport, SilentHook, SlowCauses, SlowSample, SlowStage, Source, StageStat, Verdict,
 };
 use analysis::stages::{Place, StageId};
 use capture::manifest::costs::{Absent, DetectionWindow, HitPoll, PollCosts, Spread};
@@ -445,11 +445,10 @@ pub fn report(ops: &[Operation], n: usize) -> Report {
             p99_ratio: (at == 0).then_some(1.62),
             cpu_ratio: (at == 0).then_some(0.45),
             verdict: if at == 0 {
-                "an event costs 55 % more latency at the median and saves 55 % of the thread's CPU".into()
+                Verdict::Given("an event costs 55 % more latency at the median and saves 55 % of the thread's CPU".into())
             } else {
-                "withheld: 97 % of the event samples completed inside their own post (INLINE), so no wake-up was measured".into()
+                Verdict::Withheld("97 % of the event samples completed inside their own post (INLINE), so no wake-up was measured".into())
             },
-            withheld: at != 0,
         })
         .collect();
     Report { schema_version: 1, runs, comparisons, traces: Vec::new(), unreadable: Vec::new(), warnings: vec![MARK.into()] }

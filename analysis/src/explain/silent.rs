@@ -58,7 +58,8 @@ pub fn of<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest> + 
                 other.run.op,
                 other.run.mode
             ),
-            None if why.contains("no control possible") => String::new(),
+            // The plan's own text says that there is none.
+            None if names(symbol, MLX5_POLL) && row.silence.is_some() => String::new(),
             None if names(symbol, MLX5_POLL) => "no control possible here".into(),
             None => "no control: no other run of this session has it firing".into(),
         };

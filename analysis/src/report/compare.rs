@@ -1,6 +1,6 @@
 //! Poll against event: ratios from untraced rounds with their intervals, and the verdict, or why there is none.
 use super::analysed::Analysed;
-use crate::report::model::Comparison;
+use crate::report::model::{Comparison, Verdict};
 use crate::stats::bootstrap::{Compare, Estimate, compare as set_against};
 use capture::Mode;
 use capture::limits::LOSS_LIMIT;
@@ -55,10 +55,9 @@ fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
     };
     let reasons = reasons(poll, event, p50);
     let run = &poll.report.manifest.run;
-    let withheld = !reasons.is_empty();
     let verdict = match p50 {
-        Some(p50) if !withheld => sentence(p50, cpu_ratio, poll.report.manifest.host.emulated),
-        _ => format!("withheld: {}", reasons.join("; ")),
+        Some(p50) if reasons.is_empty() => Verdict::Given(sentence(p50, cpu_ratio, poll.report.manifest.host.emulated)),
+        _ => Verdict::Withheld(reasons.join("; ")),
     };
     Comparison {
         op: run.op,
@@ -70,7 +69,6 @@ fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
         p99_ratio: p99.map(|it| it.value),
         cpu_ratio,
         verdict,
-        withheld,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
 pub use crate::explain::model::{
-    Agreement, Band, Breakdown, Bypass, BypassCalls, Cause, Culprit, Interference, OverlayItem, SideLine, SidesTable, SilentHook,
+    Agreement, Band, Breakdown, Bypass, BypassCalls, Cause, Culprit, Interference, OverlayItem, Place, SideLine, SidesTable, SilentHook,
     SlowCauses, SlowPair, SlowSample, SlowStage, Source, StageStat, TwoSides,
 };
 pub use crate::stats::{Latency, Quantile};
@@ -10,6 +10,8 @@ pub use crate::trace::model::TraceReport;
 use capture::manifest::costs::Spread;
 use capture::{Manifest, Operation};
 use serde::Serialize;
+use serde::ser::SerializeStruct;
+use std::fmt;
 
 /// Everything about one capture, ready to print.
 #[derive(Clone, Debug, Serialize)]
@@ -134,8 +136,49 @@ pub struct Comparison {
     pub p99_ratio: Option<f64>,
     /// Ratio of CPU time per operation of the measured thread, event over poll.
     pub cpu_ratio: Option<f64>,
-    /// The verdict in one sentence, or why it is withheld.
-    pub verdict: String,
-    /// True when the verdict is withheld.
-    pub withheld: bool,
+    /// The verdict, or why there is none: two keys of the JSON report, `verdict` and `withheld`.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// What a comparison says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// In one sentence.
+    Given(String),
+    /// Nothing, and why.
+    Withheld(String),
+}
+
+impl Verdict {
+    /// Is there none?
+    pub fn is_withheld(&self) -> bool {
+        self.why_withheld().is_some()
+    }
+
+    /// Why there is none.
+    pub fn why_withheld(&self) -> Option<&str> {
+        match self {
+            Verdict::Given(_) => None,
+            Verdict::Withheld(why) => Some(why),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Given(sentence) => f.write_str(sentence),
+            Verdict::Withheld(why) => write!(f, "withheld: {why}"),
+        }
+    }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut keys = to.serialize_struct("Verdict", 2)?;
+        keys.serialize_field("verdict", &self.to_string())?;
+        keys.serialize_field("withheld", &self.is_withheld())?;
+        keys.end()
+    }
 }

@@ -175,7 +175,7 @@ fn warnings(manifest: &Manifest, facts: &TraceFacts, lost: u64, loss_share: f64,
         Outcome::Failed(why) => warnings.push(format!("the trace failed: {why}")),
         _ => {}
     }
-    for row in manifest.plan.iter().filter(|row| row.symbol.is_none() && !row.reason.contains(" loaded")) {
+    for row in manifest.plan.iter().filter(|row| row.symbol.is_none() && row.unasked().is_none()) {
         warnings.push(format!("the probe {} is absent: {}", row.hook, row.reason));
     }
     if lost > 0 {

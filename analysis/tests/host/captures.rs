@@ -254,7 +254,7 @@ fn the_report_says_what_it_must() {
     let mlx5 = silent.iter().find(|hook| hook.symbol.ends_with("mlx5_ib_poll_cq")).expect("mlx5 is named");
     assert_eq!(mlx5.meaning, "kernel consumers only; no control possible here");
     let [comparison] = &report.comparisons[..] else { panic!("{:?}", report.comparisons) };
-    assert!(comparison.withheld && comparison.verdict.contains("INLINE"), "{comparison:?}");
+    assert!(comparison.verdict.why_withheld().is_some_and(|why| why.contains("INLINE")), "{comparison:?}");
 }
 
 #[test]
@@ -367,7 +367,11 @@ fn compared_sessions(sessions: [(&str, u32); 4]) -> Vec<(String, bool)> {
         write_log(&fixture, &dir.path().join(folder).join(run_dir_name("test", index, "read", mode))).expect("writes");
     }
     let (report, _) = run(&options(dir.path()), &mut Vec::new()).expect("reports");
-    report.comparisons.iter().map(|it| (it.name.clone(), it.verdict.contains("of two sessions") && it.withheld)).collect()
+    report
+        .comparisons
+        .iter()
+        .map(|it| (it.name.clone(), it.verdict.why_withheld().is_some_and(|why| why.contains("of two sessions"))))
+        .collect()
 }
 
 #[test]
@@ -425,11 +429,14 @@ fn poll_against_event_has_a_verdict_or_says_why_not() {
     let it = compared(|_| {});
     let (low, high) = it.p50_ratio_interval.expect("interval");
     let ratio = it.p50_ratio.expect("ratio");
-    assert!(!it.withheld && low <= ratio && ratio <= high && low > 3.0 && high < 7.0, "{it:?}");
-    assert!(it.verdict.contains("times the median latency of polling") && it.cpu_ratio.is_some(), "{}", it.verdict);
+    assert!(!it.verdict.is_withheld() && low <= ratio && ratio <= high && low > 3.0 && high < 7.0, "{it:?}");
+    assert!(it.verdict.to_string().contains("times the median latency of polling") && it.cpu_ratio.is_some(), "{}", it.verdict);
     let reason = |change: fn(&mut Fixture), words: &str| {
         let it = compared(change);
-        assert!(it.withheld && it.verdict.starts_with("withheld: ") && it.verdict.contains(words), "{words}: {}", it.verdict);
+        assert!(it.verdict.why_withheld().is_some_and(|why| why.contains(words)), "{words}: {}", it.verdict);
+        let json = serde_json::to_value(&it).expect("JSON");
+        let said = json["verdict"].as_str().expect("a text");
+        assert!(said.starts_with("withheld: ") && said.contains(words) && json["withheld"] == true, "{said}");
     };
     reason(
         |fixture| {

@@ -1,7 +1,7 @@
 //! The HTML report: its order, what it says about what is missing, escaping, size, and that it loads nothing.
 use crate::made_up;
 use analysis::report::headline;
-use analysis::report::model::Report;
+use analysis::report::model::{Report, Verdict};
 use analysis::show::{html, text};
 use capture::manifest::Outcome;
 use capture::{Level, Metric, Operation};
@@ -109,7 +109,7 @@ fn names_from_captures_are_escaped() {
         let breakdown = run.breakdown.as_mut().expect("a breakdown");
         breakdown.slow[0].verdict = evil.into();
     }
-    report.comparisons[0].verdict = evil.into();
+    report.comparisons[0].verdict = Verdict::Given(evil.into());
     let (dir, page) = page(&report);
     assert!(!page.contains("<b onclick") && page.contains("&lt;b onclick=&quot;x&quot;&gt;&amp;"));
     let charts: Vec<String> = std::fs::read_dir(dir.path().join("deep/out/charts"))
@@ -178,13 +178,14 @@ fn few_samples_are_withheld_and_missing_parts_are_said() {
     report.runs[0].observer = None;
     report.runs[1].untraced = None;
     report.runs[1].loss_share = 0.2;
+    report.runs[1].warnings.push("20.0 % of the records or samples were lost (limit 0.1 %)".into());
     report.runs[1].manifest.outcome = Outcome::Unstable("the warm-up never settled".into());
     let (_dir, page) = page(&report);
     for text in [
         "withheld (n too small)",
         "no probes ran (level none)",
         "on (no untraced rounds)",
-        "20.0 % of the records were lost",
+        "20.0 % of the records or samples were lost",
         "UNSTABLE",
         "unknown",
         "event, probes on (n = 12)",

@@ -1,6 +1,6 @@
 //! The split of a round trip between both sides, on made-up captures whose truth is known. The two clocks are ages apart.
 use analysis::explain::sides::{Pair, pairs};
-use analysis::report::model::{SideLine, SidesTable};
+use analysis::report::model::{Place, SideLine, SidesTable};
 use analysis::show::{Options, run};
 use analysis::testing::{Scenario, generate, ring_bytes};
 use capture::manifest::{Round, ServerSide};
@@ -126,8 +126,8 @@ fn joined(dir: &Path) -> Vec<Pair> {
     all
 }
 
-fn line<'a>(lines: &'a [SideLine], side: &str, name: &str) -> &'a SideLine {
-    lines.iter().find(|line| line.side == side && line.name == name).unwrap_or_else(|| panic!("no {side} {name} in {lines:?}"))
+fn line<'a>(lines: &'a [SideLine], place: Place, name: &str) -> &'a SideLine {
+    lines.iter().find(|line| line.place == place && line.name == name).unwrap_or_else(|| panic!("no {place} {name} in {lines:?}"))
 }
 
 fn adds_up(table: &SidesTable) -> bool {
@@ -171,16 +171,16 @@ fn the_tables_add_up_and_the_report_shows_them() {
     let (traced, untraced) = (sides.traced.as_ref().expect("traced"), sides.untraced.as_ref().expect("untraced"));
     assert_eq!((traced.n, traced.unmatched, traced.incomplete, traced.negative_network), (PER_ROUND, 0, 0, 0));
     assert!(adds_up(traced) && adds_up(untraced));
-    let network = line(&traced.lines, "network", "network");
+    let network = line(&traced.lines, Place::Network, "network");
     assert!(network.p50_ns.is_some_and(|ns| (22_000..25_000).contains(&ns)), "{network:?}");
-    line(&untraced.lines, "network", "network and both notifications");
-    let wire = line(&sides.network, "network", "wire and devices, both ways");
+    line(&untraced.lines, Place::Network, "network and both notifications");
+    let wire = line(&sides.network, Place::Network, "wire and devices, both ways");
     let truth: u64 = (1..=PER_ROUND).map(|number| truth(number).0 + truth(number).2).sum();
     assert!((wire.mean_of_all_ns - truth as f64 / PER_ROUND as f64).abs() < 1.0, "{wire:?}");
     for (stage, mean) in
         [("rx interrupt", 200.0), ("rx softirq", 300.0), ("task queue", 50.0), ("protocol", 350.0), ("detect", 100.0), ("residency", 500.0)]
     {
-        assert_eq!(line(&sides.server_stages, "server", stage).mean_of_all_ns, mean, "{stage}");
+        assert_eq!(line(&sides.server_stages, Place::Server, stage).mean_of_all_ns, mean, "{stage}");
     }
     assert_eq!((sides.server_joined, sides.server_lost, sides.server_coverage), (PER_ROUND, 0, Some(1.0)));
     assert_eq!(sides.slow.len(), 5);

@@ -5,7 +5,7 @@
 
 use crate::support::program::rdmascope;
 use analysis::explain::sides::pairs;
-use analysis::report::model::{Report, RunReport, SideLine, SidesTable, TwoSides};
+use analysis::report::model::{Place, Report, RunReport, SideLine, SidesTable, TwoSides};
 use capture::Side;
 use capture::manifest::ServerSide;
 use capture::{Capture, LOG_FILE, PEER_DIR, find};
@@ -41,8 +41,8 @@ fn compare(host: &str, out: &Path, arguments: &[&str]) -> Report {
     analysis::report::of_folder(out).expect("the captures open")
 }
 
-fn line<'a>(lines: &'a [SideLine], side: &str, name: &str) -> &'a SideLine {
-    lines.iter().find(|line| line.side == side && line.name == name).unwrap_or_else(|| panic!("no line {side} {name}: {lines:#?}"))
+fn line<'a>(lines: &'a [SideLine], place: Place, name: &str) -> &'a SideLine {
+    lines.iter().find(|line| line.place == place && line.name == name).unwrap_or_else(|| panic!("no line {place} {name}: {lines:#?}"))
 }
 
 fn sides(run: &RunReport) -> &TwoSides {
@@ -78,11 +78,11 @@ fn round_trips_are_split_between_both_sides() {
             assert_eq!(table.unmatched, 0, "{name} {rounds}");
             assert!(table.incomplete * 100 <= table.n, "{name} {rounds}: {} incomplete", table.incomplete);
             assert_adds_up(&name, table);
-            let network = table.lines.iter().find(|line| line.side == "network").expect("a network line");
+            let network = table.lines.iter().find(|line| line.place == Place::Network).expect("a network line");
             assert!(network.p50_ns.is_some_and(|ns| ns > 0), "{name} {rounds}: {network:?}");
             let whole = rounds == "traced" && op == "send";
             assert_eq!(network.name, if whole { "network" } else { "network and both notifications" }, "{name} {rounds}");
-            assert!(line(&table.lines, "server", "residency").p50_ns.is_some_and(|ns| ns > 0), "{name} {rounds}");
+            assert!(line(&table.lines, Place::Server, "residency").p50_ns.is_some_and(|ns| ns > 0), "{name} {rounds}");
         }
         assert!(sides.server_coverage.is_some_and(|share| share >= 0.95), "{name}: {:?}", sides.server_coverage);
         assert!(sides.server_lost * 100 <= sides.server_joined, "{name}: {} LOST of {}", sides.server_lost, sides.server_joined);
@@ -93,7 +93,7 @@ fn round_trips_are_split_between_both_sides() {
             _ => stages.push("protocol and detection"),
         }
         for stage in stages {
-            let n = line(&sides.server_stages, "server", stage).n;
+            let n = line(&sides.server_stages, Place::Server, stage).n;
             assert!(n * 2 >= sides.server_joined, "{name}: {stage} in {n} of {}", sides.server_joined);
         }
     }
@@ -134,8 +134,8 @@ fn a_server_without_rights_serves_and_says_what_is_missing() {
     assert!(run.breakdown.is_some(), "the client's own probes are its own affair");
     let sides = sides(run);
     let traced = sides.traced.as_ref().expect("a table");
-    line(&traced.lines, "network", "network and the server's notification");
-    line(&traced.lines, "client", "notification");
+    line(&traced.lines, Place::Network, "network and the server's notification");
+    line(&traced.lines, Place::Client, "notification");
     assert!(traced.n >= 250 && sides.server_stages.is_empty() && sides.server_coverage.is_none());
     assert!(sides.notes.iter().any(|note| note.contains("no probes on the server") && note.contains("CAP_BPF")), "{:?}", sides.notes);
 }

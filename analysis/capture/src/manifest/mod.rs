@@ -11,6 +11,7 @@ mod plan;
 mod rounds;
 mod run;
 mod trace;
+mod unasked;
 mod workers;
 
 pub use crate::metric::Metric;
@@ -27,6 +28,7 @@ pub use run::{Outcome, Run, ServerSide};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 pub use trace::{FoundThread, InterruptRow, KnownCq, TraceFacts, TracedProcess, UnreadCqes};
+pub use unasked::Unasked;
 pub use workers::{CompletionQueue, QueuePair, Worker};
 
 /// Version of the capture format; a reader refuses a newer one by name.

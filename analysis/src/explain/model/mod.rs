@@ -12,5 +12,5 @@ pub use breakdown::{Agreement, Band, Breakdown, StageStat};
 pub use bypass::{Bypass, BypassCalls, SilentHook};
 pub use cause::Cause;
 pub use interference::{Interference, OverlayItem, SlowCauses, Source};
-pub use sides::{SideLine, SidesTable, SlowPair, TwoSides};
+pub use sides::{Place, SideLine, SidesTable, SlowPair, TwoSides};
 pub use slow::{Culprit, SlowSample, SlowStage};

@@ -1,5 +1,40 @@
 //! Finished numbers of both sides of a run.
 use serde::Serialize;
+use std::fmt;
+
+/// Where the time of a line passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the client.
+    Client,
+    /// Neither side's clock saw it: what is left of the round trip, or a part of that.
+    Network,
+    /// On the server.
+    Server,
+}
+
+impl Place {
+    /// Its name, as in the JSON report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Place::Client => "client",
+            Place::Network => "network",
+            Place::Server => "server",
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
 
 /// A round trip split between both sides: the client's samples joined with the server's, each by differences within its own clock.
 #[derive(Clone, Debug, Serialize)]
@@ -46,8 +81,9 @@ pub struct SidesTable {
 /// One line of a split.
 #[derive(Clone, Debug, Serialize)]
 pub struct SideLine {
-    /// `client`, `network` or `server`.
-    pub side: String,
+    /// Where its time passed.
+    #[serde(rename = "side")]
+    pub place: Place,
     /// Name.
     pub name: String,
     /// From what to what.
@@ -77,6 +113,6 @@ pub struct SlowPair {
     pub round: u32,
     /// Round trip.
     pub rtt_ns: u64,
-    /// (side, line, time) in path order; adds up to the round trip.
-    pub lines: Vec<(String, String, i64)>,
+    /// (place, line, time) in path order; adds up to the round trip.
+    pub lines: Vec<(Place, String, i64)>,
 }

@@ -29,7 +29,7 @@ pub(super) struct Lines(pub(super) Vec<(Line, Stat)>);
 
 impl Lines {
     pub(super) fn add(&mut self, line: Line, ns: i64) {
-        let at = self.0.iter().position(|(known, _)| known.name == line.name && known.side == line.side).unwrap_or_else(|| {
+        let at = self.0.iter().position(|(known, _)| known.name == line.name && known.place == line.place).unwrap_or_else(|| {
             self.0.push((line, Stat::default()));
             self.0.len() - 1
         });
@@ -41,7 +41,7 @@ impl Lines {
         let one = |(line, mut stat): (Line, Stat)| {
             stat.0.sort_unstable();
             SideLine {
-                side: line.side.to_owned(),
+                place: line.place,
                 name: line.name.to_owned(),
                 meaning: line.meaning.to_owned(),
                 n: stat.0.len() as u64,

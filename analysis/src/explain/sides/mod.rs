@@ -131,7 +131,7 @@ fn listed(pair: &Pair, seen: Seen) -> SlowPair {
     // A slow sample of an untraced round has no notification of its own.
     let seen =
         Seen { client: seen.client && pair.client_notification_ns.is_some(), server: seen.server && pair.server_notification_ns.is_some() };
-    let lines = pair.lines(seen).into_iter().map(|(line, ns)| (line.side.to_owned(), line.name.to_owned(), ns)).collect();
+    let lines = pair.lines(seen).into_iter().map(|(line, ns)| (line.place, line.name.to_owned(), ns)).collect();
     SlowPair { wr_id: pair.wr_id, round: pair.round, rtt_ns: u64::try_from(pair.rtt_ns).unwrap_or(0), lines }
 }
 

@@ -1,4 +1,5 @@
 //! One round trip of which both sides are known, and the lines that add up to it.
+use crate::explain::model::Place;
 
 /// One joined sample. All in ns; what is absent is `None`. Only `rtt_ns` and differences within one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,40 +39,42 @@ pub(super) struct Seen {
     pub server: bool,
 }
 
-/// Name and meaning of a line.
+/// Place, name and meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    pub side: &'static str,
+    pub place: Place,
     pub name: &'static str,
     pub meaning: &'static str,
 }
 
-/// A line by its texts.
-pub(super) const fn line(side: &'static str, name: &'static str, meaning: &'static str) -> Line {
-    Line { side, name, meaning }
+/// A line by its place and texts.
+pub(super) const fn line(place: Place, name: &'static str, meaning: &'static str) -> Line {
+    Line { place, name, meaning }
 }
 
-const CLIENT_POST: Line = line("client", "post", "before → after ibv_post_send");
-const SERVER_NOTIFICATION: Line = line("server", "notification", "CQE of the receive → the poll that found it (H1 or R6 → U4)");
-pub(super) const SERVER_RESIDENCY: Line = line("server", "residency", "the poll that found the message → before the post of the answer");
-pub(super) const SERVER_POST: Line = line("server", "post of the answer", "before → after ibv_post_send");
-const CLIENT_NOTIFICATION: Line = line("client", "notification", "CQE of the answer → the poll that found it (H1 or R6 → U4)");
-const CLIENT_SEND: Line = line("client", "send path", "end of the post → the last packet left; negative where it left within the post");
-const SERVER_RECEIVE: Line = line("server", "receive path", "first sign of the packet → its CQE");
+const CLIENT_POST: Line = line(Place::Client, "post", "before → after ibv_post_send");
+const SERVER_NOTIFICATION: Line = line(Place::Server, "notification", "CQE of the receive → the poll that found it (H1 or R6 → U4)");
+pub(super) const SERVER_RESIDENCY: Line =
+    line(Place::Server, "residency", "the poll that found the message → before the post of the answer");
+pub(super) const SERVER_POST: Line = line(Place::Server, "post of the answer", "before → after ibv_post_send");
+const CLIENT_NOTIFICATION: Line = line(Place::Client, "notification", "CQE of the answer → the poll that found it (H1 or R6 → U4)");
+const CLIENT_SEND: Line =
+    line(Place::Client, "send path", "end of the post → the last packet left; negative where it left within the post");
+const SERVER_RECEIVE: Line = line(Place::Server, "receive path", "first sign of the packet → its CQE");
 const SERVER_SEND: Line =
-    line("server", "send path of the answer", "end of the post → the last packet left; negative where it left within the post");
-const CLIENT_RECEIVE: Line = line("client", "receive path", "first sign of the answer's packet → its CQE");
+    line(Place::Server, "send path of the answer", "end of the post → the last packet left; negative where it left within the post");
+const CLIENT_RECEIVE: Line = line(Place::Client, "receive path", "first sign of the answer's packet → its CQE");
 const WIRE: Line =
-    line("network", "wire and devices, both ways", "what is left of the network: from packet sent to packet seen, there and back");
+    line(Place::Network, "wire and devices, both ways", "what is left of the network: from packet sent to packet seen, there and back");
 
 impl Seen {
     fn network(self) -> Line {
         const MEANING: &str = "what is left of the round trip: both ways, both devices (or both kernels' soft-RoCE)";
         match (self.client, self.server) {
-            (true, true) => line("network", "network", MEANING),
-            (true, false) => line("network", "network and the server's notification", MEANING),
-            (false, true) => line("network", "network and the client's notification", MEANING),
-            (false, false) => line("network", "network and both notifications", MEANING),
+            (true, true) => line(Place::Network, "network", MEANING),
+            (true, false) => line(Place::Network, "network and the server's notification", MEANING),
+            (false, true) => line(Place::Network, "network and the client's notification", MEANING),
+            (false, false) => line(Place::Network, "network and both notifications", MEANING),
         }
     }
 }

@@ -2,7 +2,7 @@
 use super::half::{Server, arrival};
 use super::lines::{Lines, Stat};
 use super::pair::{Line, SERVER_POST, SERVER_RESIDENCY, line};
-use crate::explain::model::SideLine;
+use crate::explain::model::{Place, SideLine};
 use crate::join::chain::Chain;
 use crate::stages::StageId;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ impl Part {
     }
 
     fn line(self) -> Line {
-        let of_stage = |stage: StageId| line("server", stage.name(), stage.row().meaning);
+        let of_stage = |stage: StageId| line(Place::Server, stage.name(), stage.row().meaning);
         match self {
             Part::Stage(stage) => of_stage(stage),
             Part::Residency => SERVER_RESIDENCY,

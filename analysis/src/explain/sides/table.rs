@@ -61,6 +61,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::model::Place;
     use crate::explain::sides::pair::tests::pair;
 
     #[test]
@@ -72,7 +73,7 @@ mod tests {
         let (_, table) = table.finish();
         let table = table.expect("samples");
         assert_eq!((table.n, table.incomplete, table.negative_network), (2, 2, 1));
-        let network = table.lines.iter().find(|line| line.side == "network").expect("there");
+        let network = table.lines.iter().find(|line| line.place == Place::Network).expect("there");
         assert_eq!((network.n, network.negative, network.mean_of_all_ns, network.max_ns), (2, 1, 290.0, 640));
         let sum: f64 = table.lines.iter().map(|line| line.mean_of_all_ns).sum();
         assert!((sum - table.mean_rtt_ns).abs() < 1e-6 && table.mean_rtt_ns == 650.0);

@@ -50,7 +50,7 @@ fn one(out: &mut String, run: &RunReport, sides: &TwoSides) {
 fn rows(lines: &[SideLine]) -> Vec<Vec<Cell>> {
     let row = |line: &SideLine| {
         vec![
-            Cell::Text(line.side.clone()),
+            Cell::Text(line.place.to_string()),
             Cell::Head(line.name.clone()),
             Cell::Num(ns(line.mean_of_all_ns)),
             Cell::Num(percent(line.share)),

@@ -5,7 +5,6 @@ use crate::report::model::{Latency, Report, RunReport};
 use crate::report::{Headline, headline};
 use capture::Metric;
 use capture::text::units::{count, ns, ratio};
-use std::fmt::Write as _;
 
 /// One line under the title: when, where, with what.
 pub(super) fn lead(report: &Report) -> String {
@@ -115,17 +114,8 @@ pub(super) fn comparisons(out: &mut String, report: &Report) {
                 (Some(value), None) => Cell::Num(format!("{} × (no interval)", ratio(value))),
                 (None, _) => Cell::Missing("withheld"),
             };
-            let mut verdict = String::new();
-            let _ = write!(
-                verdict,
-                "<span class=\"{}\">{}</span>",
-                if comparison.withheld { "withheld" } else { "verdict" },
-                esc(&if comparison.withheld && !comparison.verdict.starts_with("withheld") {
-                    format!("withheld: {}", comparison.verdict)
-                } else {
-                    comparison.verdict.clone()
-                })
-            );
+            let class = if comparison.verdict.is_withheld() { "withheld" } else { "verdict" };
+            let verdict = format!("<span class=\"{class}\">{}</span>", esc(&comparison.verdict.to_string()));
             vec![Cell::Head(comparison.name.clone()), p50, times(comparison.p99_ratio), times(comparison.cpu_ratio), Cell::Html(verdict)]
         })
         .collect();

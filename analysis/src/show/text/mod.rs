@@ -106,7 +106,8 @@ fn comparisons(text: &mut String, report: &Report, style: Style, _full: bool) {
     }
     let _ = writeln!(text, "{}", style.bold("Poll against event"));
     for it in &report.comparisons {
-        let verdict = if it.withheld { style.warn(&it.verdict) } else { it.verdict.clone() };
+        let verdict = it.verdict.to_string();
+        let verdict = if it.verdict.is_withheld() { style.warn(&verdict) } else { verdict };
         let _ = writeln!(text, "  {}: {verdict}", it.name);
     }
     text.push('\n');

@@ -1,6 +1,6 @@
 //! Both sides of a round trip as text: the lines that add up to it, what the network is made of, and the server's own stages.
 use super::parts::{Style, table};
-use crate::report::model::{RunReport, SideLine, SidesTable, TwoSides};
+use crate::report::model::{Place, RunReport, SideLine, SidesTable, TwoSides};
 use crate::show::words::sides::{SENTENCE, words};
 use capture::text::units::{count, ns, percent};
 use std::fmt::Write;
@@ -38,7 +38,7 @@ pub(super) fn section(text: &mut String, run: &RunReport, style: Style, full: bo
     }
     if full {
         for slow in &sides.slow {
-            let parts: Vec<String> = slow.lines.iter().map(|(side, name, value)| part(side, name, *value)).collect();
+            let parts: Vec<String> = slow.lines.iter().map(|(place, name, value)| part(*place, name, *value)).collect();
             let _ = writeln!(text, "  slow wr {:#x} round {}: {} = {}", slow.wr_id, slow.round, ns(slow.rtt_ns as f64), parts.join(" + "));
         }
         let _ = writeln!(text, "  {SENTENCE}");
@@ -53,9 +53,10 @@ fn tables(sides: &TwoSides, full: bool) -> Vec<(&'static str, &SidesTable)> {
     there.take(if full { 2 } else { 1 }).collect()
 }
 
-fn part(side: &str, name: &str, value: i64) -> String {
-    let side = if name.starts_with(side) { String::new() } else { format!("{side} ") };
-    format!("{side}{name} {}", ns(value as f64))
+fn part(place: Place, name: &str, value: i64) -> String {
+    // The names of the network's lines begin with it.
+    let place = if place == Place::Network { String::new() } else { format!("{place} ") };
+    format!("{place}{name} {}", ns(value as f64))
 }
 
 fn lines(text: &mut String, lines: &[SideLine], of: &str) {
@@ -64,7 +65,7 @@ fn lines(text: &mut String, lines: &[SideLine], of: &str) {
     let value = |it: Option<i64>| it.map_or("-".into(), |v| ns(v as f64));
     for line in lines {
         rows.push(vec![
-            line.side.clone(),
+            line.place.to_string(),
             line.name.clone(),
             ns(line.mean_of_all_ns),
             percent(line.share),

@@ -1,6 +1,7 @@
 //! One hook on one kernel: which candidate, or why none.
 
 use capture::Level;
+use capture::manifest::Unasked;
 use ebpf_probes::Program;
 
 use super::hook::{PlannedDriver, PlannedHook};
@@ -72,7 +73,7 @@ impl HookChooser<'_> {
             return (Err(why), false);
         }
         if !self.has(driver) {
-            return (Err(format!("module {} is not loaded", driver.modules.join(" or "))), false);
+            return (Err(Unasked::modules(driver.modules).to_string()), false);
         }
         if let Some(covering) = hook.covered_by.and_then(|cover| self.covering(cover)) {
             return (Err(covering), false);
@@ -110,8 +111,8 @@ impl HookChooser<'_> {
 
     fn unmet(&self, condition: Condition) -> Option<String> {
         match condition {
-            Condition::Tasklet if self.tasklets.is_empty() => Some("no loaded driver notifies through a tasklet".to_owned()),
-            Condition::Work if self.works.is_empty() => Some("no loaded driver completes through a work item".to_owned()),
+            Condition::Tasklet if self.tasklets.is_empty() => Some(Unasked::Tasklet.to_string()),
+            Condition::Work if self.works.is_empty() => Some(Unasked::Work.to_string()),
             Condition::Work if self.works.iter().all(Option::is_none) => {
                 Some("addresses are hidden (kernel.kptr_restrict), so the driver's work items cannot be told apart".to_owned())
             }
