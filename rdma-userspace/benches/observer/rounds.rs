@@ -3,10 +3,11 @@ use super::data::{Case, Data, Round};
 use super::traffic::Traffic;
 use anyhow::{Context, bail};
 use capture::{Level, Mode, Operation};
+use rdmascope_core::machine::Root;
 use rdmascope_core::probes::{Arrival, Config, Plan, Probes, monotonic_ns};
 use rdmascope_core::runner::Params;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Operations that are thrown away after the probes came or went: they tell of cold caches.
 const SETTLE: u64 = 30;
@@ -105,7 +106,7 @@ fn case(args: &Args, op: Operation, mode: Mode) -> anyhow::Result<Case> {
     traffic.round(WARM_UP)?;
     let mut loaded = BTreeMap::new();
     for state in State::ALL.into_iter().filter(|state| state.level() != Level::None) {
-        let plan = Plan::for_kernel(Path::new("/"), state.level())?.for_arrivals(&[Arrival::of(op.server_answers())]);
+        let plan = Plan::for_kernel(Root::live(), state.level())?.for_arrivals(&[Arrival::of(op.server_answers())]);
         let mut probes = Probes::load(&plan, &Config::default())?;
         if state == State::Full {
             for hook in probes.hooks()?.iter().filter(|hook| hook.planned.symbol.is_some()) {

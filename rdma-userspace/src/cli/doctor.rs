@@ -2,8 +2,8 @@
 use super::{doctor_probes, print};
 use capture::Level;
 use rdmascope_core::doctor::{self, colour_wanted};
+use rdmascope_core::machine::Root;
 use rdmascope_core::probes::Plan;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Flags of `rdmascope doctor`.
@@ -30,7 +30,7 @@ pub fn main(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let options = doctor::Options { device: args.device.clone(), json: args.json, ..doctor::Options::default() };
     let mut findings = doctor::run(&options);
-    let plan = match Plan::for_kernel(Path::new("/"), Level::Std) {
+    let plan = match Plan::for_kernel(Root::live(), Level::Std) {
         Ok(plan) => plan.to_string().lines().map(str::to_owned).collect(),
         Err(error) => vec![format!("no plan: {}", capture::text::chain(&error))],
     };

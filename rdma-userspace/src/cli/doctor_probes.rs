@@ -2,9 +2,9 @@
 use super::print;
 use anyhow::Context;
 use capture::Level;
-use rdmascope_core::machine::Sources;
+use rdmascope_core::machine::{Root, Sources};
 use rdmascope_core::probes::{Plan, PlanView, drivers, extract};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Flags of `rdmascope doctor --probes`.
@@ -55,11 +55,11 @@ fn module_btf(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Prints the plan.
 pub fn main(args: &PlanArgs, json: bool) -> anyhow::Result<ExitCode> {
-    let root = args.root.as_deref().unwrap_or(Path::new("/"));
+    let root = args.root.clone().map_or_else(Root::live, Root::at);
     let sources = match (&args.kallsyms, &args.root) {
         (Some(kallsyms), _) => Sources::files(kallsyms.clone(), args.btf.clone(), args.module_btf.clone(), args.modules.clone()),
-        (None, Some(root)) => Sources::tree(root).strict(),
-        (None, None) => Sources::tree(root),
+        (None, Some(_)) => Sources::tree(&root).strict(),
+        (None, None) => Sources::tree(&root),
     };
     let view = PlanView::of(&Plan::from_sources(&sources, Level::Full)?);
     let text = if json { serde_json::to_string_pretty(&view)? + "\n" } else { view.to_string() };
@@ -68,7 +68,7 @@ pub fn main(args: &PlanArgs, json: bool) -> anyhow::Result<ExitCode> {
         if to.exists() {
             anyhow::bail!("{} exists: --extract writes a new folder", to.display());
         }
-        let bytes = extract(root, to).with_context(|| format!("no extract in {}", to.display()))?;
+        let bytes = extract(&root, to).with_context(|| format!("no extract in {}", to.display()))?;
         eprintln!("extract of {} KiB in {}", bytes.div_ceil(1024), to.display());
     }
     Ok(ExitCode::SUCCESS)

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use capture::manifest::KnownCq;
+use rdmascope_core::machine::Root;
+use rdmascope_core::machine::proc_text::field;
 use serde::Deserialize;
 
 /// The list is short and comes from the kernel.
@@ -59,8 +61,7 @@ fn list() -> Option<String> {
 
 /// The process of a thread.
 fn process_of(thread: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    field(&Root::live().text(format!("/proc/{thread}/status"))?, "Tgid")?.parse().ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use analysis::trace::{CqTrace, Join, Times};
@@ -10,6 +9,7 @@ use capture::manifest::{TracedProcess, UnreadCqes};
 use capture::text::units::{count, ns};
 
 use super::{Options, TraceError, manifest};
+use rdmascope_core::machine::Root;
 use rdmascope_core::machine::interrupts::{self, Interrupt};
 
 /// Interrupts that are shown: the busiest.
@@ -60,7 +60,7 @@ impl LiveView {
         self.drawn = Instant::now();
         let is_ours = |cq: &&CqTrace| processes.iter().any(|process| process.tgid == cq.tgid) && cq.destroyed_ns.is_none();
         let cqs: Vec<&CqTrace> = join.cqs().iter().filter(is_ours).collect();
-        let now = interrupts::read(Path::new("/")).unwrap_or_default();
+        let now = interrupts::read(Root::live()).unwrap_or_default();
         let deltas = manifest::interrupts_since(&self.interrupts, &now);
         self.interrupts = now;
         let polls = (join.cpus.napi_poll.n(), join.cpus.net_rx_run.n());

@@ -1,25 +1,19 @@
 //! What a trace's manifest says.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use capture::manifest::{ClockCheck, Device, InterruptRow, LossRow, Manifest, Run, TraceFacts};
 use capture::{Level, Mode, Operation};
 
-use rdmascope_core::machine::interrupts;
+use rdmascope_core::machine::{interrupts, preamble};
 use rdmascope_core::probes::{HookState, Losses, ProbeError, Probes};
 
 /// The manifest of a trace that begins.
 pub(super) fn begin(targets: &str, device: &str, probes: &Probes) -> Manifest {
     let check = probes.clock_check();
     Manifest {
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
-        host: rdmascope_core::machine::host::host(),
         device: Device { name: device.to_owned(), ..Device::default() },
         clock_check: Some(ClockCheck { before_ns: check.before_ns, kernel_ns: check.kernel_ns, after_ns: check.after_ns }),
         trace: Some(TraceFacts { targets: targets.to_owned(), ..TraceFacts::default() }),
-        ..Manifest::new(Run {
+        ..preamble::manifest(Run {
             server_mode: None,
             transport: None,
             level: Level::Trace,

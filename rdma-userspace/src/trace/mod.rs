@@ -18,7 +18,7 @@ mod targets;
 mod watch;
 
 use capture::Level;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use analysis::trace::model::TraceReport;
 use ebpf_probes::{Kind, Program};
 
 pub use error::TraceError;
+use rdmascope_core::machine::Root;
 use rdmascope_core::probes::{Plan, ProbeError};
 pub use targets::{Selection, Targets};
 
@@ -87,7 +88,7 @@ pub struct Options {
 /// # Errors
 /// [`TraceError`]: a process or device that is not there, no probe to be had, a file that cannot be written.
 pub fn run(options: &Options, stop: &AtomicBool, out: &mut impl std::io::Write) -> Result<TraceReport, TraceError> {
-    let mut plan = Plan::for_kernel(Path::new("/"), Level::Trace).map_err(ProbeError::from)?;
+    let mut plan = Plan::for_kernel(Root::live(), Level::Trace).map_err(ProbeError::from)?;
     plan.hooks.retain(|hook| PREPARING.contains(&hook.program) || hook.gives.iter().any(|kind| KINDS.contains(kind)));
     if let Some(absent) = plan.hooks.iter().find(|hook| hook.program == Program::CompHandler && hook.symbol.is_none()) {
         return Err(TraceError::NoHandler { reason: absent.reason.clone() });

@@ -7,6 +7,8 @@ use capture::manifest::{FoundThread, TracedProcess};
 
 use super::TraceError;
 use super::targets::{Selection, Targets};
+use rdmascope_core::machine::Root;
+use rdmascope_core::machine::device::verbs_files;
 use rdmascope_core::probes::{ProbeError, Probes, monotonic_ns, threads_of};
 
 /// The processes that are traced: found, started, and watched for their end.
@@ -183,10 +185,7 @@ fn all_processes() -> Vec<u32> {
 
 /// The file below `/dev/infiniband` through which verbs reach the device.
 fn device_file(name: &str) -> Result<String, TraceError> {
-    let entries = std::fs::read_dir("/sys/class/infiniband_verbs").into_iter().flatten().flatten();
-    let device = |file: &Path| std::fs::read_to_string(file.join("ibdev")).ok().map(|text| text.trim().to_owned());
-    let all: Vec<(String, String)> =
-        entries.filter_map(|entry| Some((device(&entry.path())?, entry.file_name().into_string().ok()?))).collect();
+    let all = verbs_files(&Root::live());
     match all.iter().find(|(device, _)| device == name) {
         Some((_, file)) => Ok(file.clone()),
         None => Err(TraceError::NoDevice { name: name.to_owned(), there: all.into_iter().map(|(device, _)| device).collect() }),

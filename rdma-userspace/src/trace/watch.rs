@@ -1,7 +1,6 @@
 //! The trace while it runs: attach, collect, show, detach.
 
 use std::io::Write;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use super::processes::TracedProcesses;
 use super::recording::Recording;
 use super::targets::Selection;
 use super::{Options, TraceError, existing_cqs, manifest};
-use rdmascope_core::machine::interrupts;
+use rdmascope_core::machine::{Root, interrupts};
 use rdmascope_core::probes::{Config, Plan, Probes, monotonic_ns};
 
 /// Time between two drains of the ring.
@@ -39,7 +38,7 @@ pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut
     let mut capture_manifest = manifest::begin(&options.targets.description(), device, &probes);
     let mut recording = Recording::begin(options, &capture_manifest)?;
     let mut calls = Calls::begin(options)?;
-    let before = interrupts::read(Path::new("/")).unwrap_or_default();
+    let before = interrupts::read(Root::live()).unwrap_or_default();
     writeln!(out, "attaching probes to {}; tracing {}; Ctrl-C ends", plan.release, options.targets.description())?;
     out.flush()?;
 
@@ -102,7 +101,7 @@ pub(super) fn watch(options: &Options, plan: &Plan, stop: &AtomicBool, out: &mut
     calls.end(out)?;
     live.end(out)?;
 
-    let now = interrupts::read(Path::new("/")).unwrap_or_default();
+    let now = interrupts::read(Root::live()).unwrap_or_default();
     let facts = TraceFacts {
         end_ns,
         processes: traced.processes.clone(),

@@ -1,6 +1,7 @@
 //! CPUs: number, load, frequency, idle states, threads of a core, isolation.
 use super::context::Context;
 use super::finding::Finding;
+use crate::machine::command_line;
 use crate::machine::proc_text::cpu_list;
 use capture::text::units::counted;
 use std::collections::BTreeSet;
@@ -82,8 +83,7 @@ struct Idle {
 }
 
 fn idle_states(context: &Context<'_>) -> Vec<Finding> {
-    let cmdline = context.root.text("/proc/cmdline").unwrap_or_default();
-    if cmdline.split_whitespace().any(|word| word == "idle=poll") {
+    if command_line::has(context.root, "idle=poll") {
         return vec![
             Finding::note("cpu.idle", "idle CPUs poll (idle=poll)")
                 .effect("no idle exit in event mode: wake-ups are as fast as they get, at full power on every CPU"),

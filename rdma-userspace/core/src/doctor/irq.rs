@@ -2,6 +2,7 @@
 use super::context::Context;
 use super::finding::Finding;
 use crate::machine::RdmaDevice;
+use crate::machine::command_line::{self, THREADED_IRQS};
 use crate::machine::interrupts::{self, Interrupt};
 use crate::machine::proc_text::cpu_list;
 use std::collections::BTreeSet;
@@ -108,8 +109,7 @@ fn balancer(context: &Context<'_>) -> Vec<Finding> {
 }
 
 fn threaded(context: &Context<'_>) -> Vec<Finding> {
-    let cmdline = context.root.text("/proc/cmdline").unwrap_or_default();
-    if !context.host.realtime && !cmdline.split_whitespace().any(|word| word == "threadirqs") {
+    if !context.host.realtime && !command_line::has(context.root, THREADED_IRQS) {
         return Vec::new();
     }
     vec![

@@ -2,13 +2,11 @@
 //! them works and shows fewer stages. What this process may do is in `rights.rs`.
 use super::context::Context;
 use super::finding::Finding;
-use crate::machine::rights::{effective_uid, has_capability};
+use crate::machine::command_line;
+use crate::machine::rights::{CapabilitySet, effective_uid, has_capability};
 use std::io::Read;
 
 pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] = &[lockdown, btf, kprobes, entry, tracefs, addresses, jit];
-
-/// Sees kernel addresses where `kptr_restrict` is 1 (`linux/capability.h`).
-const CAP_SYSLOG: u32 = 34;
 
 fn lockdown(context: &Context<'_>) -> Vec<Finding> {
     let Some(mode) = context.choice("/sys/kernel/security/lockdown") else {
@@ -107,9 +105,7 @@ fn kprobes(context: &Context<'_>) -> Vec<Finding> {
 fn entry(context: &Context<'_>) -> Vec<Finding> {
     let cpuinfo = context.root.text("/proc/cpuinfo").unwrap_or_default();
     let flags = cpuinfo.lines().find_map(|line| line.strip_prefix("flags")).unwrap_or_default();
-    let cmdline = context.root.text("/proc/cmdline").unwrap_or_default();
-    let is_off = cmdline.split_whitespace().any(|word| word == "ibt=off");
-    if is_off || !flags.split_whitespace().any(|flag| flag == "ibt") {
+    if command_line::has(context.root, "ibt=off") || !flags.split_whitespace().any(|flag| flag == "ibt") {
         return Vec::new();
     }
     vec![Finding::ok(
@@ -144,7 +140,7 @@ fn tracefs(context: &Context<'_>) -> Vec<Finding> {
 fn addresses(context: &Context<'_>) -> Vec<Finding> {
     let Some(level) = context.number("/proc/sys/kernel/kptr_restrict") else { return Vec::new() };
     let found = format!("kernel addresses: kptr_restrict {level}");
-    let hidden = are_hidden(context).unwrap_or(level >= 2 || level == 1 && !has_capability(context.root, CAP_SYSLOG));
+    let hidden = are_hidden(context).unwrap_or(level >= 2 || level == 1 && !has_capability(context.root, CapabilitySet::SYSLOG));
     if !hidden {
         return vec![Finding::ok("probes.kptr_restrict", found)];
     }

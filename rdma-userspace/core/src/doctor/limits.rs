@@ -1,13 +1,11 @@
 //! Limits of this process: locked memory, real-time throttling, open files.
 use super::context::Context;
 use super::finding::Finding;
-use crate::machine::rights::{has_capability, limit};
+use crate::machine::rights::{CapabilitySet, has_capability, limit};
 
 pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] = &[locked_memory, realtime_throttling, open_files];
 
 const MIB: u64 = 1 << 20;
-/// Locks any amount of memory (`linux/capability.h`).
-const CAP_IPC_LOCK: u32 = 14;
 
 /// What a run with default parameters registers and locks is far below this.
 const ENOUGH_LOCKED_BYTES: u64 = 64 * MIB;
@@ -16,7 +14,7 @@ fn locked_memory(context: &Context<'_>) -> Vec<Finding> {
     let Some((soft, hard)) = limit(context.root, "Max locked memory") else { return Vec::new() };
     let size = |bytes: u64| if bytes == u64::MAX { "unlimited".to_owned() } else { format!("{} kiB", bytes / 1024) };
     let found = format!("locked memory (memlock): {}, at most {}", size(soft), size(hard));
-    vec![if has_capability(context.root, CAP_IPC_LOCK) {
+    vec![if has_capability(context.root, CapabilitySet::IPC_LOCK) {
         Finding::ok("limits.memlock", format!("{found}; does not bind: this process has CAP_IPC_LOCK"))
     } else if soft >= ENOUGH_LOCKED_BYTES {
         Finding::ok("limits.memlock", found)

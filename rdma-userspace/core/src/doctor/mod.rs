@@ -27,7 +27,7 @@ mod tests;
 pub use finding::{Finding, Findings, Section, Severity};
 pub use text::colour_wanted;
 
-use crate::machine::Root;
+use crate::machine::{Root, TOOL_VERSION};
 use context::Context;
 
 /// What to look at, and how to say it.
@@ -72,5 +72,5 @@ pub fn run(options: &Options) -> Findings {
         })
         .collect();
     let Context { host, selected, .. } = context;
-    Findings { tool_version: env!("CARGO_PKG_VERSION"), host, devices: selected, findings, sections: Vec::new() }
+    Findings { tool_version: TOOL_VERSION, host, devices: selected, findings, sections: Vec::new() }
 }

@@ -2,24 +2,19 @@
 use super::context::Context;
 use super::finding::Finding;
 use crate::machine::proc_text::field;
-use crate::machine::rights::{effective_capabilities, effective_uid};
+use crate::machine::rights::{CapabilitySet, effective_capabilities, effective_uid};
 
 pub(super) const CHECKS: &[fn(&Context<'_>) -> Vec<Finding>] =
     &[capabilities, process_namespace, user_namespace, seccomp, perf_events, unprivileged_bpf];
 
-/// Numbers of `linux/capability.h`.
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 /// Inode numbers of the first namespaces (`include/linux/proc_ns.h`): those of the host itself.
 const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// May attach probes, as far as capabilities go; none are told: no.
 fn may_probe(context: &Context<'_>) -> bool {
-    let mask = effective_capabilities(context.root).unwrap_or(0);
-    let has = |number: u32| mask >> number & 1 == 1;
-    has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)
+    let held = effective_capabilities(context.root).unwrap_or(CapabilitySet::empty());
+    held.contains(CapabilitySet::SYS_ADMIN) || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON)
 }
 
 /// The process is not one of the host's own, as its process namespace tells.
@@ -28,15 +23,14 @@ fn is_contained(context: &Context<'_>) -> bool {
 }
 
 fn capabilities(context: &Context<'_>) -> Vec<Finding> {
-    let Some(mask) = effective_capabilities(context.root) else { return Vec::new() };
-    let has = |number: u32| mask >> number & 1 == 1;
+    let Some(held) = effective_capabilities(context.root) else { return Vec::new() };
     let user = match effective_uid(context.root) {
         Some(0) => "root".to_owned(),
         Some(uid) => format!("user {uid}"),
         None => "user not told".to_owned(),
     };
-    let names = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON"), (CAP_SYS_ADMIN, "CAP_SYS_ADMIN")];
-    let list = names.map(|(number, name)| format!("{name} {}", if has(number) { "yes" } else { "no" })).join(", ");
+    let names = [(CapabilitySet::BPF, "CAP_BPF"), (CapabilitySet::PERFMON, "CAP_PERFMON"), (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN")];
+    let list = names.map(|(one, name)| format!("{name} {}", if held.contains(one) { "yes" } else { "no" })).join(", ");
     let found = format!("{user}: {list}");
     if may_probe(context) {
         return vec![Finding::ok("probes.rights", found)];
@@ -97,8 +91,8 @@ fn perf_events(context: &Context<'_>) -> Vec<Finding> {
     let Some(level) = context.number("/proc/sys/kernel/perf_event_paranoid") else { return Vec::new() };
     let found = format!("perf events: perf_event_paranoid {level}");
     // It does not bind who has CAP_PERFMON.
-    let mask = effective_capabilities(context.root).unwrap_or(0);
-    let bound = mask >> CAP_PERFMON & 1 == 0 && mask >> CAP_SYS_ADMIN & 1 == 0;
+    let held = effective_capabilities(context.root).unwrap_or(CapabilitySet::empty());
+    let bound = !held.intersects(CapabilitySet::PERFMON | CapabilitySet::SYS_ADMIN);
     vec![if bound && level > 1 {
         Finding::note("probes.perf_event_paranoid", found)
             .effect("no kprobes for this user; it does not bind root or who has CAP_PERFMON")

@@ -141,7 +141,7 @@ fn read(root: &Root, name: String) -> RdmaDevice {
         board: board(root, &name),
         node_guid: root.text(format!("{base}/node_guid")),
         netdev: root.text(format!("{base}/parent")),
-        uverbs: uverbs(root, &name),
+        uverbs: verbs_files(root).into_iter().find_map(|(device, file)| (device == name).then_some(file)),
         pci: PciFunction::at(root, &format!("{base}/device")),
         numa_node: root.number(format!("{base}/device/numa_node")),
         node_type,
@@ -150,9 +150,10 @@ fn read(root: &Root, name: String) -> RdmaDevice {
     }
 }
 
-fn uverbs(root: &Root, name: &str) -> Option<String> {
+/// Every device with the name of its file below `/dev/infiniband`, through which verbs reach it.
+pub fn verbs_files(root: &Root) -> Vec<(String, String)> {
     let class = "/sys/class/infiniband_verbs";
-    root.names(class).into_iter().find(|node| root.text(format!("{class}/{node}/ibdev")).as_deref() == Some(name))
+    root.names(class).into_iter().filter_map(|file| Some((root.text(format!("{class}/{file}/ibdev"))?, file))).collect()
 }
 
 fn port(root: &Root, device: &str, number: u8) -> RdmaPort {

@@ -5,6 +5,7 @@
 //! guess, and no decision is ever made from a version string.
 
 pub mod btf;
+pub mod command_line;
 pub mod completion_vector;
 pub mod cpu_time;
 pub mod device;
@@ -14,6 +15,7 @@ pub mod interrupts;
 pub mod kernel;
 pub mod kernel_threads;
 pub mod pcie;
+pub mod preamble;
 pub mod proc_text;
 pub mod provider;
 pub mod rights;
@@ -27,4 +29,5 @@ pub use device::{RdmaDevice, RdmaPort};
 pub use gid::{Gid, GidEntry, GidType};
 pub use host::host;
 pub use kernel::{Sources, faults};
+pub use preamble::TOOL_VERSION;
 pub use root::Root;

@@ -2,15 +2,21 @@
 use super::proc_text::field;
 use super::root::Root;
 
-/// Is a capability (its number in `linux/capability.h`) effective in this process?
-pub fn has_capability(root: &Root, number: u32) -> bool {
-    effective_capabilities(root).is_some_and(|mask| mask >> number & 1 == 1)
+pub use rustix::thread::CapabilitySet;
+
+/// Is a capability effective in this process?
+pub fn has_capability(root: &Root, capability: CapabilitySet) -> bool {
+    effective_capabilities(root).is_some_and(|held| held.contains(capability))
 }
 
-/// The mask of effective capabilities; `None` when not told.
-pub fn effective_capabilities(root: &Root) -> Option<u64> {
-    let status = root.text("/proc/self/status")?;
-    u64::from_str_radix(field(&status, "CapEff")?, 16).ok()
+/// The effective capabilities of this process; `None` when not told.
+pub fn effective_capabilities(root: &Root) -> Option<CapabilitySet> {
+    effective_in(&root.text("/proc/self/status")?)
+}
+
+/// The effective capabilities in the text of a `status` file; `None` when not told.
+pub fn effective_in(status: &str) -> Option<CapabilitySet> {
+    u64::from_str_radix(field(status, "CapEff")?, 16).ok().map(CapabilitySet::from_bits_retain)
 }
 
 /// Effective user id.
@@ -42,7 +48,11 @@ mod tests {
             .file("proc/self/status", "Name:\tx\nUid:\t1000\t0\t1000\t1000\nCapEff:\t0000000000001000\n")
             .file("proc/self/limits", "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              unlimited            bytes\n");
         let (tree, root) = (&root, root.root());
-        assert!(has_capability(&root, 12) && !has_capability(&root, 11));
+        assert!(has_capability(&root, CapabilitySet::NET_ADMIN) && !has_capability(&root, CapabilitySet::NET_BROADCAST));
+        let of_kernel = [CapabilitySet::NET_ADMIN, CapabilitySet::IPC_LOCK, CapabilitySet::SYS_ADMIN, CapabilitySet::SYSLOG];
+        assert_eq!(of_kernel.map(|one| one.bits().trailing_zeros()), [12, 14, 21, 34], "numbers of linux/capability.h");
+        let of_probes = [CapabilitySet::PERFMON, CapabilitySet::BPF];
+        assert_eq!(of_probes.map(|one| one.bits().trailing_zeros()), [38, 39], "numbers of linux/capability.h");
         assert_eq!(effective_uid(&root), Some(0));
         assert_eq!(limit(&root, "Max locked memory"), Some((8_388_608, u64::MAX)));
         assert_eq!(limit(&root, "Max fun"), None);
@@ -52,7 +62,7 @@ mod tests {
     #[test]
     fn nothing_told_is_no_right() {
         let root = Tree::new().root();
-        assert!(!has_capability(&root, 12));
+        assert!(!has_capability(&root, CapabilitySet::NET_ADMIN));
         assert_eq!((effective_uid(&root), limit(&root, "Max locked memory")), (None, None));
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use aya::programs::ProgramError;
 
 use super::rights::lacking;
+use crate::machine::Root;
 use crate::machine::kernel::KernelError;
 
 /// Lines of the verifier's log that an error carries.
@@ -157,7 +158,7 @@ pub(super) fn attach_reason(error: &ProgramError) -> String {
 const PARANOID: &str = "kernel.perf_event_paranoid is above 2: `sysctl kernel.perf_event_paranoid=2` lets CAP_PERFMON place kprobes";
 
 fn is_paranoid(error: &io::Error) -> bool {
-    let level = || std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse::<i32>().ok();
+    let level = || Root::live().number::<i32>("/proc/sys/kernel/perf_event_paranoid");
     error.kind() == ErrorKind::PermissionDenied && level().is_some_and(|level| level > 2)
 }
 

@@ -1,6 +1,7 @@
 //! The proof of bypass: what the measured thread and the control connection moved during a round, read before and after it, and one round
 //! of its own in which every system call of the thread is counted. Nothing of it runs inside a measured round.
 use super::peer::Peer;
+use crate::machine::proc_text::field;
 use crate::probes::syscall_name;
 use capture::manifest::{RoundIo, SyscallCount, ThreadIo};
 
@@ -44,8 +45,8 @@ fn thread_io(tid: u32) -> Option<ThreadIo> {
 }
 
 fn parse(text: &str) -> Option<ThreadIo> {
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok());
-    Some(ThreadIo { reads: field("syscr")?, read_bytes: field("rchar")?, writes: field("syscw")?, written_bytes: field("wchar")? })
+    let number = |name| field(text, name)?.parse().ok();
+    Some(ThreadIo { reads: number("syscr")?, read_bytes: number("rchar")?, writes: number("syscw")?, written_bytes: number("wchar")? })
 }
 
 /// Counts with their names, the most frequent first.

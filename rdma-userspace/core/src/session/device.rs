@@ -2,7 +2,7 @@
 use super::SessionError;
 use super::placement::allowed_cpus;
 use crate::control::message::ServerFacts;
-use crate::machine::{Root, host};
+use crate::machine::{Root, TOOL_VERSION, host};
 use crate::verbs::{Device, PortState, VerbsError, gid_table};
 
 /// Opens the device that was asked for, or the only one with an active port.
@@ -55,7 +55,7 @@ pub fn open_device(name: Option<&str>, port: u8) -> Result<Device, SessionError>
 /// When the GID table cannot be read.
 pub fn server_facts(device: &Device, port: u8) -> Result<ServerFacts, SessionError> {
     Ok(ServerFacts {
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        tool_version: TOOL_VERSION.to_owned(),
         boot_id: host::host().boot_id,
         tgid: std::process::id(),
         device: device.name().to_owned(),

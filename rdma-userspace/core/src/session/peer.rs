@@ -6,6 +6,7 @@ use crate::control::message::{PeerCapture, PeerCaptureRound, Reply, Request, Ret
 use crate::control::protocol::{ANSWER_DEADLINE, DEFAULT_PORT, PROBES_DEADLINE, PROTOCOL_VERSION};
 use crate::control::token::Token;
 use crate::control::{ControlError, transfer};
+use crate::machine::TOOL_VERSION;
 use crate::runner::{Params, PeerInfo, RoundStats};
 use capture::Level;
 use capture::manifest::costs::Spread;
@@ -38,11 +39,7 @@ impl Peer {
         };
         let stream = connect(&address, deadline).await?;
         let mut connection = Connection::new(stream)?;
-        let hello = Request::Hello {
-            protocol: PROTOCOL_VERSION,
-            token: token.reveal().to_owned(),
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
+        let hello = Request::Hello { protocol: PROTOCOL_VERSION, token: token.reveal().to_owned(), tool_version: TOOL_VERSION.to_owned() };
         connection.send(&hello, ANSWER_DEADLINE).await?;
         match connection.next_within(ANSWER_DEADLINE, "the server's welcome").await? {
             Reply::Welcome(facts) => Ok(Peer { connection, facts, child }),

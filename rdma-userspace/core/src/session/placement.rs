@@ -3,6 +3,7 @@ use super::options::CpuChoice;
 use super::{Options, SessionError};
 use crate::control::message::ServerFacts;
 use crate::machine::Root;
+use crate::machine::proc_text::{cpu_list, field};
 use std::fmt;
 
 /// CPUs of the measured threads; `None`: wherever the scheduler likes.
@@ -53,8 +54,7 @@ fn pick(choice: CpuChoice, allowed: &[u32], auto: Option<u32>, flag: &'static st
 /// CPUs that this process may use.
 pub(super) fn allowed_cpus(root: &Root) -> Vec<u32> {
     let status = root.text("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    list.and_then(crate::machine::proc_text::cpu_list).unwrap_or_default()
+    field(&status, "Cpus_allowed_list").and_then(cpu_list).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,20 +2,17 @@
 use super::peer::Peer;
 use super::{Options, Target};
 use crate::control::endpoint_facts;
-use crate::machine::{Root, interrupts};
+use crate::machine::{Root, interrupts, preamble};
 use crate::runner::Endpoint;
 use crate::verbs::{Device, GidPair};
 use capture::Manifest;
 use capture::manifest::{self, InterruptName};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The first manifest of a run.
 pub(super) fn manifest(options: &Options, device: &Device, gids: &GidPair, endpoint: &Endpoint, index: u32, peer: &Peer) -> Manifest {
     let table = interrupts::read(Root::live()).unwrap_or_default();
     let interrupts = table.into_iter().map(|row| InterruptName { irq: row.number, name: row.handlers }).collect();
-    let host = manifest::Host { interrupts, ..crate::machine::host::host() };
     let params = endpoint.params();
-    let same_kernel = host.boot_id == peer.facts.boot_id;
     let loopback = matches!(options.target, Target::Loopback);
     let run = manifest::Run {
         index,
@@ -27,16 +24,14 @@ pub(super) fn manifest(options: &Options, device: &Device, gids: &GidPair, endpo
         inline_bytes: params.inline_bytes,
         cq_depth: endpoint.cq_depth(),
         level: options.level,
-        same_kernel,
         ..manifest::Run::new(params.op, params.mode)
     };
-    Manifest {
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        tool_revision: option_env!("RDMASCOPE_REVISION").map(str::to_owned),
-        started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
-        host,
+    let mut manifest = Manifest {
         device: endpoint_facts::device(device, endpoint, Some(&gids.local), &gids.reason),
         notes: loopback.then(|| "loopback: both ends ran on this host, as two processes".to_owned()).into_iter().collect(),
-        ..Manifest::new(run)
-    }
+        ..preamble::manifest(run)
+    };
+    manifest.host.interrupts = interrupts;
+    manifest.run.same_kernel = manifest.host.boot_id == peer.facts.boot_id;
+    manifest
 }

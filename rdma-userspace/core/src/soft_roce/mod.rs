@@ -21,10 +21,8 @@ pub use status::{Status, status};
 pub(crate) use up::module_missing;
 pub use up::{Up, up};
 
+use crate::machine::rights::{CapabilitySet, has_capability};
 use crate::machine::{RdmaDevice, Root};
-
-/// Capability of the kernel's network administration (`linux/capability.h`); `rdma link add` and `delete` need it.
-const CAP_NET_ADMIN: u32 = 12;
 
 /// What a device is, in a few words: `rdma_rxe on eth0`, `mlx5_core`.
 pub(crate) fn describe(device: &RdmaDevice) -> String {
@@ -35,6 +33,7 @@ pub(crate) fn describe(device: &RdmaDevice) -> String {
     }
 }
 
+/// Whether `rdma link add` and `delete` are allowed to this process.
 fn may_administrate(root: &Root) -> bool {
-    crate::machine::rights::has_capability(root, CAP_NET_ADMIN)
+    has_capability(root, CapabilitySet::NET_ADMIN)
 }

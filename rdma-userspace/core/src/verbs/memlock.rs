@@ -2,10 +2,9 @@
 use super::error::VerbsError;
 use super::ffi::os;
 use crate::machine::proc_text::field;
+use crate::machine::rights::{CapabilitySet, effective_in};
 
 const STATUS: &str = "/proc/thread-self/status";
-/// Bit of `CAP_IPC_LOCK` in a capability mask (`linux/capability.h`).
-const CAP_IPC_LOCK: u32 = 14;
 
 /// What this thread may still lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +31,8 @@ impl MemlockBudget {
             field(status, name).and_then(|text| text.strip_suffix("kB")).and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0)
                 * 1024
         };
-        let effective = field(status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
-        Self { limit_bytes, used_bytes: kilobytes("VmLck").max(kilobytes("VmPin")), exempt: effective >> CAP_IPC_LOCK & 1 == 1 }
+        let exempt = effective_in(status).is_some_and(|held| held.contains(CapabilitySet::IPC_LOCK));
+        Self { limit_bytes, used_bytes: kilobytes("VmLck").max(kilobytes("VmPin")), exempt }
     }
 
     /// Refuses what the kernel would refuse.

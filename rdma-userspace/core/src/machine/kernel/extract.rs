@@ -11,13 +11,14 @@ use std::sync::Arc;
 use super::symbols::{Line, copied_from};
 use super::{KernelError, tracepoint_of};
 use crate::machine::btf::{Btf, Keep, reduce};
+use crate::machine::command_line::{self, THREADED_IRQS};
 use crate::machine::root::Root;
 
 /// First address of an extract.
 const FIRST_ADDRESS: u64 = 0xffff_ffff_c000_0000;
 const BTF_FOLDER: &str = "sys/kernel/btf";
 /// Small files that are copied as they are.
-const COPIED: [&str; 3] = ["proc/sys/kernel/osrelease", "proc/cmdline", "sys/kernel/security/lockdown"];
+const COPIED: [&str; 3] = ["proc/sys/kernel/osrelease", command_line::PATH, "sys/kernel/security/lockdown"];
 
 /// What an extract keeps.
 pub struct Wanted<'a> {
@@ -39,7 +40,14 @@ pub fn extract(root: &Root, to: &Path, wanted: &Wanted<'_>) -> Result<u64, Kerne
     bytes += put(to, "proc/modules", names(&modules).as_bytes())?;
     for path in COPIED {
         if let Some(text) = root.text(path) {
-            let text = if path == "proc/cmdline" { only_threadirqs(&text) } else { text };
+            // One word of the command line matters: the others may name disks and hosts.
+            let text = if path != command_line::PATH {
+                text
+            } else if command_line::has(root, THREADED_IRQS) {
+                THREADED_IRQS.to_owned()
+            } else {
+                String::new()
+            };
             bytes += put(to, path, format!("{text}\n").as_bytes())?;
         }
     }
@@ -92,11 +100,6 @@ fn symbols(root: &Root, is_wanted: &dyn Fn(&str) -> bool) -> Result<String, Kern
 fn names(modules: &str) -> String {
     let names = modules.lines().filter_map(|line| line.split_whitespace().next());
     names.map(|name| format!("{name} 0 0 - Live 0x0000000000000000\n")).collect()
-}
-
-/// The one word of the command line that matters: the others may name disks and hosts.
-fn only_threadirqs(line: &str) -> String {
-    line.split_whitespace().filter(|word| *word == "threadirqs").collect()
 }
 
 fn load(root: &Root, name: &str, base: Option<Arc<Btf>>) -> Result<Option<Btf>, KernelError> {

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::btf::{self, Btf};
+use super::command_line::{self, THREADED_IRQS};
 use super::host::boot_id;
 use super::proc_text::chosen;
 use super::root::Root;
@@ -140,7 +141,7 @@ impl Facts {
             release: text("proc/sys/kernel/osrelease").unwrap_or_default(),
             boot_id: root.and_then(boot_id).unwrap_or_default(),
             lockdown: text("sys/kernel/security/lockdown").and_then(|text| chosen(&text).map(str::to_owned)),
-            threadirqs: text("proc/cmdline").is_some_and(|line| line.split_whitespace().any(|word| word == "threadirqs")),
+            threadirqs: root.is_some_and(|root| command_line::has(root, THREADED_IRQS)),
             symbols,
             modules,
             tracefs_events: root.map(tracefs_events).unwrap_or_default(),

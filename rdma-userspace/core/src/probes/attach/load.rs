@@ -8,6 +8,8 @@ use ebpf_probes::config::{COUNTERS_MAP, RING_MAP};
 
 use super::config::Config;
 use super::object::object;
+use crate::machine::Root;
+use crate::machine::proc_text::cpu_list;
 use crate::probes::ProbeError;
 use crate::probes::drivers::{TASKLETS_MAX, WORKS_MAX};
 use crate::probes::plan::{Plan, PlannedHook};
@@ -80,8 +82,8 @@ pub(super) fn lift_memlock() {
 
 /// CPUs that may ever be there: numbers of CPUs are below this.
 fn possible_cpus() -> u32 {
-    let ranges = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = ranges.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
+    let possible = Root::live().text("/sys/devices/system/cpu/possible").and_then(|list| cpu_list(&list));
+    let last = possible.unwrap_or_default().into_iter().max();
     last.map_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u32), |last| last + 1)
 }
 

@@ -1,10 +1,10 @@
 //! The probes as a session uses them: attached for traced rounds, gone for untraced ones, drained in between.
 //! Where they cannot be had, the session goes on without them and says which stages are missing and why.
+use crate::machine::Root;
 use crate::probes::{Arrival, Config, HookState, KindLoss, Losses, Plan, ProbeError, Probes, SyscallCounter};
 use capture::Level;
 use capture::manifest::{ClockCheck, KernelThread, LossRow, PlanRow};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Looks at the ring until no record is under way.
 const SETTLE_LOOKS: u32 = 100;
@@ -240,7 +240,7 @@ impl ProbeSession {
 }
 
 fn load(selection: &ProbeSelection) -> Result<Probes, String> {
-    let plan = Plan::for_kernel(Path::new("/"), selection.level).map_err(|error| capture::text::chain(&error))?;
+    let plan = Plan::for_kernel(Root::live(), selection.level).map_err(|error| capture::text::chain(&error))?;
     let plan = plan.for_arrivals(&selection.arrivals);
     let plan = match &selection.device_driver {
         Some(driver) => plan.for_device_of(driver),

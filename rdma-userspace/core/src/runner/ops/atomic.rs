@@ -2,13 +2,12 @@
 //!
 //! The client is the only one that changes the counter, so each old value is known beforehand and checked.
 use super::description::{Description, FixedSize, LocalArea, NOT_REACHED, Slots, nothing_before};
-use crate::machine::faults;
+use crate::machine::{Root, faults};
 use crate::runner::error::RunnerError;
 use crate::runner::queues::Queues;
 use crate::runner::step_error::StepError;
 use crate::verbs::{Access, Device, RemoteMemory, SendOp};
 use capture::Side;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// A value that the counter never has: what the own memory holds until the old value arrives.
@@ -46,7 +45,7 @@ fn verify(queues: &Queues, side: Side, done: u64) -> Result<(), RunnerError> {
 fn fault(device: &Device) -> Option<String> {
     let driver = device.driver();
     if device.limits().atomics {
-        faults::atomics(Path::new("/"), &driver).map(str::to_owned)
+        faults::atomics(Root::live(), &driver).map(str::to_owned)
     } else {
         Some(format!("{} ({driver}) has no atomic operations", device.name()))
     }
