@@ -22,7 +22,8 @@ impl Archive {
     pub fn of_this_machine() -> Result<Self> {
         let codename = debian_codename().ok_or_else(|| {
             exit::infrastructure(
-                "kernels by release number come from the Debian archive, and this machine is no Debian: use `--kernel host`",
+                "kernels by release number and newer QEMUs come from the Debian archive, and this machine is no Debian: use `--kernel host`, \
+                 and install a newer QEMU",
             )
         })?;
         let codename = codename.as_str();
@@ -89,20 +90,21 @@ fn from_one_line(text: &str, suite: &str) -> Option<Archive> {
     })
 }
 
-/// A private apt configuration for one suite.
+/// A private apt configuration for one suite, or for several of one archive.
 #[derive(Debug)]
 pub struct PrivateApt {
     config: PathBuf,
 }
 
 impl PrivateApt {
-    /// Writes the configuration for `suite` into `folder` and fetches the package lists.
-    pub fn open(folder: &Path, archive: &Archive, suite: &str) -> Result<Self> {
+    /// Writes the configuration for `suites` into `folder` and fetches the package lists.
+    pub fn open(folder: &Path, archive: &Archive, suites: &[&str]) -> Result<Self> {
         for name in ["lists/partial", "cache/archives/partial", "empty"] {
             fs::create_dir_all(folder.join(name))?;
         }
         let signed = archive.signed_by.as_ref().map(|key| format!("[signed-by={key}] ")).unwrap_or_default();
-        fs::write(folder.join("sources.list"), format!("deb {signed}{} {suite} main\n", archive.uri))?;
+        let sources: String = suites.iter().map(|suite| format!("deb {signed}{} {suite} main\n", archive.uri)).collect();
+        fs::write(folder.join("sources.list"), sources)?;
         fs::write(folder.join("status"), "")?;
         let at = |name: &str| folder.join(name).display().to_string();
         let text = format!(
@@ -122,7 +124,7 @@ impl PrivateApt {
         fs::write(&config, text)?;
         let apt = Self { config };
         process::output(apt.get().args(["update", "-qq"]))
-            .map_err(|error| exit::infrastructure(format!("fetching the package lists of {suite}: {error:#}")))?;
+            .map_err(|error| exit::infrastructure(format!("fetching the package lists of {}: {error:#}", suites.join(" and "))))?;
         Ok(apt)
     }
 
@@ -152,6 +154,16 @@ impl PrivateApt {
         Ok(packages)
     }
 
+    /// What an installation of `package` from `suite` would bring to a machine that has nothing, as `name=version`; dependencies come
+    /// from the other suites where `suite` has none.
+    pub fn with_dependencies(&self, package: &str, suite: &str) -> Result<Vec<String>> {
+        let mut simulate = self.get();
+        simulate.args(["--simulate", "--no-install-recommends", "--target-release", suite, "install", package]);
+        let text =
+            process::output(&mut simulate).map_err(|error| exit::infrastructure(format!("resolving {package} of {suite}: {error:#}")))?;
+        Ok(text.lines().filter_map(would_install).collect())
+    }
+
     /// Downloads packages (`name=version`) into `folder`.
     pub fn download(&self, packages: &[String], folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
@@ -161,6 +173,13 @@ impl PrivateApt {
             .map(drop)
             .map_err(|error| exit::infrastructure(format!("downloading {}: {error:#}", packages.join(" "))))
     }
+}
+
+/// `name=version` in a line of `apt-get --simulate install`: `Inst name (version suite [architecture])`.
+fn would_install(line: &str) -> Option<String> {
+    let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
+    let version = rest.split_once('(')?.1.split_whitespace().next()?;
+    Some(format!("{name}={version}"))
 }
 
 /// The names in the Depends line of a package record that hold parts of a kernel.
@@ -194,6 +213,14 @@ mod tests {
         assert_eq!(from_one_line(options, "bookworm").unwrap().signed_by.as_deref(), Some("/k.gpg"));
         assert_eq!(from_one_line("deb cdrom:[x]/ bookworm main", "bookworm"), None);
         assert_eq!(from_one_line("deb x://a bookworm contrib", "bookworm"), None);
+    }
+
+    #[test]
+    fn packages_are_read_from_a_simulated_installation() {
+        let text = "Reading package lists...\nInst libc6 (2.41-12 suite:13 [amd64]) []\nInst old [1.0] (1:11.1+x~bpo1 b:13 [all])\n\
+                    Conf libc6 (2.41-12 suite:13 [amd64])\n";
+        let packages: Vec<String> = text.lines().filter_map(would_install).collect();
+        assert_eq!(packages, ["libc6=2.41-12", "old=1:11.1+x~bpo1"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The guest's root file system: shell, chosen programs with their shared libraries, the soft-RoCE provider, modules, the
-//! first process and the command.
+//! The guest's root file system: shell, chosen programs with their shared libraries, the providers of soft-RoCE and of the card,
+//! modules, the first process and the command.
 
 use super::cpio::{Node, Tree};
 use super::kernel::Kernel;
@@ -11,8 +11,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const INIT: &[u8] = include_bytes!("guest/init");
-const PROVIDER: &str = "librxe-rdmav34.so";
-const PROVIDER_FILE: &str = "/etc/libibverbs.d/rxe.driver";
+/// Providers of soft-RoCE and of the emulated card.
+const RXE: &str = "rxe";
+const MLX5: &str = "mlx5";
 /// Programs that every guest has, beside busybox.
 const PROGRAMS: [&str; 5] = ["ip", "rdma", "ibv_devinfo", "ibv_rc_pingpong", "tc"];
 /// Programs that every guest has where the host has them: what others measure with.
@@ -30,6 +31,8 @@ pub struct Contents {
     pub files: Vec<(PathBuf, String)>,
     /// Whether the drivers of cards are there for `modprobe`.
     pub with_drivers: bool,
+    /// Whether the guest has an emulated card.
+    pub with_card: bool,
     /// Shell text that is the guest's command.
     pub command: String,
     /// Lines `NAME=value` for the first process.
@@ -59,7 +62,10 @@ pub fn write(kernel: &Kernel, contents: &Contents, to: &Path) -> Result<()> {
     for path in PROGRAMS_IF_THERE.iter().filter_map(|program| process::which(program)) {
         add_program(&mut tree, &path)?;
     }
-    add_provider(&mut tree)?;
+    add_provider(&mut tree, RXE)?;
+    if contents.with_card {
+        add_provider(&mut tree, MLX5)?;
+    }
     for (from, path) in &contents.files {
         let runs = is_executable(from);
         if runs {
@@ -99,13 +105,14 @@ fn add_program(tree: &mut Tree, path: &Path) -> Result<()> {
     add_libraries(tree, path)
 }
 
-/// The provider is loaded by name at run time, so that no library list mentions it.
-fn add_provider(tree: &mut Tree) -> Result<()> {
+/// A provider is loaded by name at run time, so that no library list mentions it.
+fn add_provider(tree: &mut Tree, name: &str) -> Result<()> {
+    let file = format!("lib{name}-rdmav34.so");
     let folders = ["/usr/lib/x86_64-linux-gnu/libibverbs", "/usr/lib64/libibverbs", "/usr/lib/libibverbs"];
-    let found = folders.iter().map(|folder| Path::new(folder).join(PROVIDER)).find(|path| path.is_file());
-    let path = found.ok_or_else(|| exit::infrastructure(format!("{PROVIDER} (package ibverbs-providers) is missing")))?;
+    let found = folders.iter().map(|folder| Path::new(folder).join(&file)).find(|path| path.is_file());
+    let path = found.ok_or_else(|| exit::infrastructure(format!("{file} (package ibverbs-providers) is missing")))?;
     tree.put(&path.to_string_lossy(), Node::Copy(path.clone(), true));
-    tree.put(PROVIDER_FILE, Node::Text(b"driver rxe\n".to_vec(), false));
+    tree.put(&format!("/etc/libibverbs.d/{name}.driver"), Node::Text(format!("driver {name}\n").into_bytes(), false));
     add_libraries(tree, &path)
 }
 

@@ -1,6 +1,7 @@
 //! One job: images are written, one or two guests boot, run their commands and hand over their files. One job at a time.
 
 use super::accel::Accel;
+use super::card::{self, Card};
 use super::emulator::Emulator;
 use super::image::{self, Contents};
 use super::kernel::Kernel;
@@ -44,6 +45,8 @@ pub struct Job {
     pub icount: bool,
     /// What soft-RoCE sits on in a single guest: `lo`, `dummy0` or `none`. Two guests use their wire.
     pub netdev: String,
+    /// An emulated card instead of soft-RoCE.
+    pub card: Option<Card>,
     /// More kernel arguments.
     pub append: String,
     /// Size of the disk that the files leave by, in MiB.
@@ -62,6 +65,7 @@ impl Job {
             memory_mib: 1536,
             icount: false,
             netdev: "lo".to_owned(),
+            card: None,
             append: String::new(),
             disk_mib: 2048,
             deadlines: Deadlines::default(),
@@ -87,8 +91,11 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
     if job.guests.is_empty() || job.guests.len() > LETTERS.len() {
         return Err(exit::coded(2, format!("a job has one or two guests, not {}", job.guests.len())));
     }
+    if job.icount && job.card.is_some() {
+        return Err(exit::coded(2, "the card runs in the host's time, so that virtual time (icount) is of no use with it"));
+    }
     let _lock = lock()?;
-    let emulator = Emulator::find()?;
+    let emulator = if job.card.is_some() { card::find_emulator()? } else { Emulator::find()? };
     let accel = if job.icount { Accel::TcgIcount } else { try_kvm::choose(&job.kernel, &emulator)? };
     let folder = paths::target().join("vm/run");
     if folder.exists() {
@@ -101,12 +108,15 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
             programs: guest.programs.clone(),
             files: guest.files.clone(),
             with_drivers: guest.with_drivers,
+            with_card: job.card.is_some(),
             command: guest.command.clone(),
             settings: settings(job, letter, guest, accel),
         };
         image::write(&job.kernel, &contents, &folder.join(format!("{letter}.cpio")))?;
         File::create(folder.join(format!("{letter}.disk")))?.set_len(job.disk_mib << 20)?;
     }
+    // Dropped after the guests: the card ends when they have closed their sockets.
+    let mut card = job.card.as_ref().map(|card| card::Running::start(card, &folder, &LETTERS[..count])).transpose()?;
     let (to, lines) = mpsc::channel();
     let mut watched = Vec::new();
     for (index, letter) in LETTERS.into_iter().take(count).enumerate() {
@@ -118,6 +128,7 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
             cpus: if job.icount { 1 } else { job.cpus },
             memory_mib: job.memory_mib,
             wire: (count > 1).then_some(end),
+            card: job.card.is_some().then(|| card::socket_of(letter)),
             append: &job.append,
         };
         let mut command = hardware.command(&job.kernel, &folder);
@@ -135,7 +146,8 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         (_, false) => Together::Start,
         (_, true) => Together::Server,
     };
-    let ends = watch::watch(watched, &lines, together, &job.deadlines, show)?;
+    let mut ended_card = || card.as_mut().and_then(|card| card.ended());
+    let ends = watch::watch(watched, &lines, together, &job.deadlines, &mut ended_card, show)?;
     let mut outcome = Outcome { exit: 0, accel: accel.name() };
     let mut broken = Vec::new();
     for (letter, end) in LETTERS.into_iter().zip(ends) {
@@ -171,13 +183,16 @@ fn settings(job: &Job, letter: char, guest: &Guest, accel: Accel) -> Vec<(String
     let is_pair = job.guests.len() > 1;
     let (own, other) = if letter == 'a' { ("10.77.0.1", "10.77.0.2") } else { ("10.77.0.2", "10.77.0.1") };
     let other_mac = if is_pair { qemu::mac_of(if letter == 'a' { 'b' } else { 'a' }) } else { String::new() };
+    let netdev = if job.card.is_some() { "none" } else { &job.netdev };
     let role = if guest.is_server { "server" } else { "client" };
     [
         ("GUEST", letter.to_string()),
         ("SELF", own.to_owned()),
         ("PEER", if is_pair { other.to_owned() } else { own.to_owned() }),
         ("PEER_MAC", other_mac),
-        ("NET", if is_pair { "eth0".to_owned() } else { job.netdev.clone() }),
+        ("CARD", job.card.as_ref().map_or("", |card| card.link.name()).to_owned()),
+        ("CARD_ADDRESS", if letter == 'a' { "10.78.0.1" } else { "10.78.0.2" }.to_owned()),
+        ("NET", if is_pair { "eth0".to_owned() } else { netdev.to_owned() }),
         ("WAIT_FOR_GO", u8::from(is_pair).to_string()),
         ("ROLE", role.to_owned()),
         ("ACCEL", accel.name().to_owned()),

@@ -116,7 +116,7 @@ fn fetch(&Release { name, suite, meta_package }: &Release) -> Result<Kernel> {
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
     }
-    let apt = PrivateApt::open(&paths::target().join("vm/apt").join(suite), &Archive::of_this_machine()?, suite)?;
+    let apt = PrivateApt::open(&paths::target().join("vm/apt").join(suite), &Archive::of_this_machine()?, &[suite])?;
     let packages = apt.kernel_packages(meta_package)?;
     eprintln!("xtask: fetching kernel {name}: {}", packages.join(" "));
     let archives = folder.join("packages");

@@ -1,8 +1,9 @@
-//! Virtual machines with soft-RoCE: `cargo xtask vm`, and the same machinery for tests and the demo. docs/vm.md tells how
+//! Virtual machines with soft-RoCE or an emulated card: `cargo xtask vm`, and the same machinery for tests and the demo. docs/vm.md tells how
 //! they are used.
 
 mod accel;
 mod apt;
+mod card;
 mod cli;
 mod cpio;
 mod emulator;

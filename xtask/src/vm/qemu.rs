@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 pub fn bare(emulator: &Emulator) -> Command {
     let mut command = process::command("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).args(emulator.words()).args(["-nodefaults", "-no-user-config"]);
+    command.envs(emulator.modules());
     command.args(["-display", "none", "-no-reboot", "-machine", "q35"]);
     command
 }
@@ -31,6 +32,8 @@ pub struct Hardware<'a> {
     pub memory_mib: u32,
     /// The wire to the other guest, where there is one: which end this is.
     pub wire: Option<WireEnd>,
+    /// Socket of the emulated card, where there is one.
+    pub card: Option<String>,
     /// More kernel arguments.
     pub append: &'a str,
 }
@@ -67,9 +70,25 @@ impl Hardware<'_> {
             command.args(["-netdev", &wire, "-device"]);
             command.arg(format!("virtio-net-pci,netdev=wire,romfile=,host_mtu=4200,mac={}", mac_of(letter)));
         }
+        if let Some(socket) = &self.card {
+            command.args(card_args(socket, self.memory_mib));
+        }
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
+}
+
+/// The emulated card: its process reads and writes the guest's memory, so that this has to be shared with it.
+fn card_args(socket: &str, memory_mib: u32) -> [String; 6] {
+    let device = serde_json::json!({ "driver": "vfio-user-pci", "socket": { "type": "unix", "path": socket } });
+    [
+        "-object".to_owned(),
+        format!("memory-backend-memfd,id=ram,size={memory_mib}M,share=on"),
+        "-machine".to_owned(),
+        "memory-backend=ram".to_owned(),
+        "-device".to_owned(),
+        device.to_string(),
+    ]
 }
 
 /// The hardware address of a guest on the wire.
@@ -116,5 +135,20 @@ impl Drop for Running {
             let _ = self.0.kill();
             let _ = self.0.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cards_guest_shares_its_memory() {
+        let args = card_args("card-a.sock", 1536);
+        assert_eq!(args[1], "memory-backend-memfd,id=ram,size=1536M,share=on");
+        assert_eq!(args[3], "memory-backend=ram");
+        let device: serde_json::Value = serde_json::from_str(&args[5]).unwrap();
+        assert_eq!(device["driver"], "vfio-user-pci");
+        assert_eq!(device["socket"], serde_json::json!({ "type": "unix", "path": "card-a.sock" }));
     }
 }

@@ -29,7 +29,7 @@ struct Answer {
 
 /// What this machine can do; tried once per boot of the host.
 pub fn choose(kernel: &Kernel, emulator: &Emulator) -> Result<Accel> {
-    let file = paths::target().join("vm/accel.json");
+    let file = paths::target().join(format!("vm/accel-{}.json", emulator.version));
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     if let Some(known) = fs::read(&file).ok().and_then(|text| serde_json::from_slice::<Answer>(&text).ok())
         && known.boot_id == boot_id

@@ -78,6 +78,8 @@ const HANG_MARKERS: [&str; 7] =
     ["Kernel panic", "BUG: ", "Oops: ", "general protection fault", "soft lockup", "self-detected stall", "detected stalls on CPUs"];
 /// After the verdict, the guest only powers off.
 const POWER_OFF: Duration = Duration::from_secs(20);
+/// The card ends when QEMU closes its socket: then QEMU's own end is what is told.
+const CARD_FIRST: Duration = Duration::from_secs(2);
 /// After a sign of a hang, the kernel prints where.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -240,15 +242,18 @@ pub enum Together {
     Server,
 }
 
-/// Watches until every guest has ended; returns their ends in the order of `guests`.
+/// Watches until every guest has ended; returns their ends in the order of `guests`. `ended_card` tells how the emulated card ended,
+/// once it has: no guest goes on without it.
 pub fn watch(
     mut guests: Vec<Watched>,
     lines: &Receiver<(char, String)>,
     together: Together,
     limits: &Deadlines,
+    ended_card: &mut dyn FnMut() -> Option<String>,
     show: &mut dyn FnMut(char, Seen<'_>),
 ) -> Result<Vec<End>> {
     let start = Instant::now();
+    let mut card_is_gone: Option<(String, Instant)> = None;
     let (mut has_started, mut has_stopped) = (together == Together::Apart, together != Together::Server);
     let last = guests.len().saturating_sub(1);
     loop {
@@ -266,6 +271,15 @@ pub fn watch(
         }
         for guest in guests.iter_mut().filter(|guest| guest.end.is_none()) {
             guest.look(start, limits, show)?;
+        }
+        if card_is_gone.is_none() {
+            card_is_gone = ended_card().map(|how| (how, Instant::now()));
+        }
+        if let Some((how, since)) = &card_is_gone
+            && since.elapsed() > CARD_FIRST
+        {
+            let waiting = guests.iter_mut().filter(|guest| guest.end.is_none() && guest.verdict.is_none());
+            waiting.for_each(|guest| guest.end = Some(End::Broken(format!("the card ended before it: {how}"))));
         }
         if !has_started && guests.iter().all(|guest| guest.is_ready) {
             has_started = true;
