@@ -1,11 +1,11 @@
-//! Tests in guests. `rdma-userspace/tests/vm/` and `tests/pair/` are a test binary each, whose tests are `#[ignore = "runs in the VM"]`.
-//! The first runs in one guest with soft-RoCE as root, one thread, a process per module; the second in guest b of two, with
-//! `rdmascope serve` in guest a.
+//! Tests in guests. `rdma-userspace/tests/vm/`, `tests/pair/` and `tests/card/` are a test binary each, whose tests are
+//! `#[ignore = "runs in the VM"]`. The first runs in one guest with soft-RoCE as root, one thread, a process per module; the second in
+//! guest b of two, with `rdmascope serve` in guest a; the third in one guest with an emulated card.
 
 use super::modules::{self, Kind, Module};
 use super::results::{self, Counts, Outcome, Row};
 use super::{PHASE_DEADLINE, output_folder};
-use crate::vm::{self, Deadlines, Guest, Job, Seen};
+use crate::vm::{self, Card, Deadlines, Guest, Job, Seen};
 use crate::{artifacts, exit, paths, process, runner};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -45,6 +45,17 @@ pub struct Binary {
     pub modules: Vec<Module>,
 }
 
+impl Binary {
+    /// The folder below a kernel's that gets what its guests write.
+    fn folder(&self) -> &'static str {
+        match self.kind {
+            Kind::Vm => "single",
+            Kind::Pair => "pair",
+            Kind::Card => "card",
+        }
+    }
+}
+
 /// Builds the guest test binaries and chooses their modules (see [`modules::chosen`]).
 pub fn build(filter: Option<&str>, thorough: bool) -> Result<Vec<Binary>> {
     let mut cargo = process::cargo();
@@ -79,24 +90,25 @@ pub fn without_once(binaries: &[Binary]) -> Vec<Binary> {
 }
 
 /// Runs every binary on one kernel; adds the results, and a row for each module.
-pub fn run(kernel: &str, binaries: &[Binary], counts: &mut Counts, rows: &mut Vec<Row>) -> Result<()> {
+///
+/// `card`: the one for the tests that want one.
+pub fn run(kernel: &str, binaries: &[Binary], card: Option<&Card>, counts: &mut Counts, rows: &mut Vec<Row>) -> Result<()> {
     let kernel = vm::ensure_kernel(kernel, false)?;
     println!("kernel {} ({})", kernel.release, kernel.packages.join(" "));
     let before = counts.failed;
     for binary in binaries {
         let is_pair = binary.kind == Kind::Pair;
-        let folder = if is_pair { "pair" } else { "single" };
-        let out = output_folder(&kernel.name).join(folder);
+        let out = output_folder(&kernel.name).join(binary.folder());
         if out.exists() {
             fs::remove_dir_all(&out)?;
         }
-        let job = job(kernel.clone(), binary)?;
+        let job = job(kernel.clone(), binary, card)?;
         let outcome = vm::boot(&job, &out, &mut |letter, seen| match seen {
             Seen::Console(line) if is_pair => println!("[{letter}] {line}"),
             Seen::Console(line) => println!("{line}"),
             Seen::Progress(_) => {}
         })?;
-        if updates_plans() && !is_pair {
+        if updates_plans() && binary.kind == Kind::Vm {
             take_plan(&out, &kernel.name)?;
         }
         let logs = if is_pair { out.join("b") } else { out };
@@ -149,9 +161,10 @@ fn guest_path(kind: Kind) -> String {
     format!("/tests/{}", kind.name())
 }
 
-fn job(kernel: vm::Kernel, binary: &Binary) -> Result<Job> {
+fn job(kernel: vm::Kernel, binary: &Binary, card: Option<&Card>) -> Result<Job> {
     let is_pair = binary.kind == Kind::Pair;
-    let mut guest = Guest { programs: runner::programs()?, with_drivers: !is_pair, command: command(binary), ..Guest::default() };
+    let mut guest =
+        Guest { programs: runner::programs()?, with_drivers: binary.kind == Kind::Vm, command: command(binary), ..Guest::default() };
     // Foreign programs for the tests of `rdmascope trace`; the tests that inject delays give their threads a real-time priority.
     guest.programs.extend(["ib_send_lat", "ib_write_lat", "chrt"].map(str::to_owned));
     guest.files.push((binary.path.clone(), guest_path(binary.kind)));
@@ -168,6 +181,9 @@ fn job(kernel: vm::Kernel, binary: &Binary) -> Result<Job> {
         guests.insert(0, server);
     }
     let mut job = Job::new(kernel, guests);
+    if binary.kind == Kind::Card {
+        job.card = Some(card.context("a card for the tests that want one")?.clone());
+    }
     job.deadlines = Deadlines { total: Duration::from_secs(2400), silence: Duration::from_secs(420), ..Deadlines::default() };
     Ok(job)
 }

@@ -40,6 +40,8 @@ pub struct Args {
     /// Only the guest tests of modules whose name contains this, such as `vm_session` or `_delay`.
     #[arg(long)]
     filter: Option<String>,
+    #[command(flatten)]
+    card: vm::CardArgs,
 }
 
 /// Runs the subcommand.
@@ -90,12 +92,17 @@ fn phases(args: &Args, kernels: &[String], counts: &mut Counts) -> Result<()> {
         cargo(&["build", "--locked", "--release", "--package", "rdma-userspace", "--package", "analysis", "--bins"])
     })?;
     let binaries = phase("guest test binaries", || guests::build(args.filter.as_deref(), args.thorough))?;
+    let card = if binaries.iter().any(|binary| binary.kind == modules::Kind::Card) {
+        Some(phase("emulated card", || args.card.card())?)
+    } else {
+        None
+    };
     // A kernel that fails says nothing about the next one: all are run, and the first failure is the outcome.
     let (mut first_failure, mut rows) = (None, Vec::new());
     let rest = guests::without_once(&binaries);
     for (at, kernel) in kernels.iter().enumerate() {
         let binaries = if at > 0 && args.kernels.is_empty() && args.filter.is_none() { &rest } else { &binaries };
-        if let Err(error) = phase(&format!("guest tests on {kernel}"), || guests::run(kernel, binaries, counts, &mut rows)) {
+        if let Err(error) = phase(&format!("guest tests on {kernel}"), || guests::run(kernel, binaries, card.as_ref(), counts, &mut rows)) {
             println!("xtask: {error:#}");
             first_failure.get_or_insert(error);
         }

@@ -25,17 +25,20 @@ pub enum Kind {
     Vm,
     /// In guest b of two.
     Pair,
+    /// In one guest with an emulated card.
+    Card,
 }
 
 impl Kind {
     /// In the order in which they run.
-    pub const ALL: [Self; 2] = [Self::Vm, Self::Pair];
+    pub const ALL: [Self; 3] = [Self::Vm, Self::Pair, Self::Card];
 
     /// Name of the binary and of the folder of its source.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vm => "vm",
             Self::Pair => "pair",
+            Self::Card => "card",
         }
     }
 }
@@ -180,6 +183,8 @@ mod tests {
         let all = || modules(&[(Kind::Pair, "truth"), (Kind::Vm, "delay_inside"), (Kind::Vm, "drivers"), (Kind::Vm, "verbs")]);
         assert_eq!(names(&chosen(all(), None, false).unwrap()), ["vm_verbs", "vm_drivers", "pair_truth"]);
         assert_eq!(names(&chosen(all(), None, true).unwrap()), ["vm_delay_inside", "vm_verbs", "vm_drivers", "pair_truth"]);
+        let with_card = modules(&[(Kind::Card, "device"), (Kind::Pair, "truth"), (Kind::Vm, "verbs")]);
+        assert_eq!(names(&chosen(with_card, None, false).unwrap()), ["vm_verbs", "pair_truth", "card_device"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `cargo xtask vm …`: any command in a guest, by hand.
 
-use super::card::{Card, Link};
+use super::card::CardArgs;
 use super::job::{Guest, Job, boot};
 use super::kernel;
 use super::watch::{Deadlines, Seen};
@@ -93,45 +93,6 @@ pub enum Device {
     Mlx5,
 }
 
-/// Options of `--device mlx5`.
-#[derive(Debug, Default, clap::Args)]
-pub struct CardArgs {
-    /// What the card's port is connected to. Default: infiniband.
-    #[arg(long)]
-    link: Option<Link>,
-    /// The program that plays the card. Default: the one of this workspace, which is built.
-    #[arg(long)]
-    card: Option<PathBuf>,
-    /// Where the card writes what it did.
-    #[arg(long)]
-    card_log: Option<PathBuf>,
-    /// More arguments for the card, separated by spaces.
-    #[arg(long, allow_hyphen_values = true)]
-    card_args: Option<String>,
-}
-
-impl CardArgs {
-    fn is_any_given(&self) -> bool {
-        self.link.is_some() || self.card.is_some() || self.card_log.is_some() || self.card_args.is_some()
-    }
-
-    /// The card that these options ask for, for this device.
-    fn card(&self, device: Device) -> Result<Option<Card>> {
-        if device == Device::Rxe {
-            let wrong = "--link, --card, --card-log and --card-args want --device mlx5";
-            return if self.is_any_given() { Err(exit::coded(exit::USAGE, wrong)) } else { Ok(None) };
-        }
-        let link = self.link.unwrap_or_default();
-        let mut card = match &self.card {
-            Some(program) => Card::new(program.clone(), link),
-            None => Card::built(link)?,
-        };
-        card.log = self.card_log.clone();
-        card.arguments = self.card_args.iter().flat_map(|text| text.split_whitespace()).map(str::to_owned).collect();
-        Ok(Some(card))
-    }
-}
-
 /// Runs the subcommand.
 pub fn run(command: &Command) -> Result<()> {
     match command {
@@ -168,7 +129,13 @@ fn run_command(args: &RunArgs) -> Result<()> {
     job.memory_mib = args.memory;
     job.icount = args.icount;
     job.netdev = args.netdev.clone();
-    job.card = args.card.card(args.device)?;
+    job.card = match args.device {
+        Device::Mlx5 => Some(args.card.card()?),
+        Device::Rxe if args.card.is_any_given() => {
+            return Err(exit::coded(exit::USAGE, "--link, --card, --card-log and --card-args want --device mlx5"));
+        }
+        Device::Rxe => None,
+    };
     job.append = args.append.clone();
     job.deadlines =
         Deadlines { total: Duration::from_secs(args.timeout), silence: Duration::from_secs(args.silence), ..Deadlines::default() };
@@ -201,16 +168,6 @@ fn shell_text(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_card_is_asked_for_by_its_device() {
-        assert_eq!(CardArgs::default().card(Device::Rxe).unwrap(), None);
-        let args = CardArgs { card: Some("/x/card".into()), card_args: Some("--vectors 2".to_owned()), ..CardArgs::default() };
-        assert_eq!(exit::code_of(&args.card(Device::Rxe).unwrap_err()), exit::USAGE);
-        let card = args.card(Device::Mlx5).unwrap().unwrap();
-        assert_eq!((card.link, card.program), (Link::Infiniband, PathBuf::from("/x/card")));
-        assert_eq!(card.arguments, ["--vectors", "2"]);
-    }
 
     #[test]
     fn one_word_is_shell_text_and_more_are_quoted() {

@@ -15,6 +15,7 @@ mod qemu;
 mod try_kvm;
 mod watch;
 
+pub use card::{Card, CardArgs};
 pub use cli::{Command, run};
 pub use job::{Guest, Job, boot};
 pub use kernel::{Kernel, ensure as ensure_kernel, named as kernels_named};

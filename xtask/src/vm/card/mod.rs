@@ -1,9 +1,11 @@
 //! An emulated ConnectX card for guests: which program plays it, how it is started, and the QEMU that can hold it.
 //! docs/emulated-card.md tells how it is used.
 
+mod args;
 mod emulator;
 mod process;
 
+pub use args::CardArgs;
 pub use emulator::find as find_emulator;
 pub use process::Running;
 
