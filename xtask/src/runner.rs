@@ -44,7 +44,7 @@ pub fn serving_guest(token: &Path) -> Result<Guest> {
 }
 
 /// What a demo measures.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compare {
     /// Samples per operation and mode.
     pub samples: u64,

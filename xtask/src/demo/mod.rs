@@ -1,15 +1,17 @@
 //! `cargo xtask demo`: from nothing to a report. Set-up, build, a guest (or two on a wire) with soft-RoCE, every operation in
-//! polling and event mode with the probes on, and the report on the host.
+//! polling and event mode with the probes on, a guest with an emulated card for the event path, and one report on the host.
 
 mod display;
 mod ending;
+mod legs;
 
 use crate::setup::{self, Needs};
-use crate::vm::{self, Deadlines, Job, Seen};
+use crate::vm::{self, Card, CardArgs, Deadlines, Device, Job, Seen};
 use crate::{bpf, exit, paths, process, runner};
 use anyhow::{Context, Result, bail};
 use display::Display;
 use ending::Ending;
+use legs::Leg;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -29,7 +31,12 @@ pub struct Args {
     /// Kernel: 5.10, 6.1, 6.12, 6.12-rt, 7, or host.
     #[arg(long, default_value = KERNEL)]
     kernel: String,
-    /// One guest, or two joined by a wire. Default: two where there are at least 6 cores.
+    /// One RDMA device alone. Default: soft-RoCE, and an emulated card where it can be had.
+    #[arg(long)]
+    device: Option<Device>,
+    #[command(flatten)]
+    card: CardArgs,
+    /// Soft-RoCE in one guest, or in two joined by a wire. Default: two where there are at least 6 cores.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=2))]
     guests: Option<u8>,
     /// Folder for captures and report. Default: target/demo/KERNEL, replaced if it is there.
@@ -74,21 +81,42 @@ pub fn run(args: &Args) -> Result<()> {
             bpf::ensure()?;
         }
     }
-    step(&format!("building rdmascope; kernel {} is fetched meanwhile", args.kernel));
-    let (built, kernel) = std::thread::scope(|scope| {
-        let kernel = scope.spawn(|| vm::fetch(&args.kernel));
-        (build(), kernel.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    step(&format!("building; what the guests need (kernel {}) is fetched meanwhile", args.kernel));
+    let wants_card = args.device != Some(Device::Rxe);
+    let (built, fetched) = std::thread::scope(|scope| {
+        let fetched = scope.spawn(|| (vm::fetch(&args.kernel), wants_card.then(vm::fetch_for_card)));
+        let built = build().map(|()| wants_card.then(|| args.card.card()));
+        (built, fetched.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    built?;
+    let (card, (kernel, emulator)) = (built?, fetched);
     let kernel = kernel?;
     println!("kernel {} {}", kernel.release, kernel.packages.join(" "));
-    step(if guests == 2 { "measuring in two guests on a wire" } else { "measuring in one guest" });
-    let measured = measure(args, kernel, guests, &out)?;
-    let captures = if guests == 2 { out.join("b") } else { out.clone() };
-    if !ending::has_done_its_work(measured) {
-        eprintln!("xtask: the measurement ended with {measured}; its files are in {}", paths::shown(&captures));
-        return Ending::of(measured, None).outcome();
+    let card = match (card.transpose(), emulator.transpose()) {
+        (Ok(card), Ok(_)) => card,
+        (Err(why), _) | (_, Err(why)) if args.device.is_some() => return Err(why),
+        (Err(why), _) | (_, Err(why)) => {
+            println!("no emulated card, so soft-RoCE alone: {why:#}");
+            None
+        }
+    };
+    let devices: Vec<Device> = match (args.device, &card) {
+        (Some(device), _) => vec![device],
+        (None, Some(_)) => vec![Device::Rxe, Device::Mlx5],
+        (None, None) => vec![Device::Rxe],
+    };
+    let compare = runner::Compare { samples: args.samples, extra: args.extra.clone() };
+    let legs = legs::of(&devices, guests, &out, &compare);
+    let mut measured = exit::DONE;
+    for leg in &legs {
+        step(&leg.says());
+        let code = measure(args, kernel.clone(), card.as_ref(), leg)?;
+        if !ending::has_done_its_work(code) {
+            eprintln!("xtask: the measurement ended with {code}; its files are in {}", paths::shown(&leg.out));
+            return Ending::of(code, None).outcome();
+        }
+        measured = if measured == exit::DONE { code } else { measured };
     }
+    let captures = legs::captures(&legs, &out);
     step("report");
     let mut report = runner::report(&captures)?;
     let reported = exit::of_program(process::stream(&mut report, REPORT_DEADLINE, |line| println!("{line}"))?);
@@ -138,15 +166,15 @@ fn output_folder(args: &Args) -> Result<PathBuf> {
 }
 
 /// Runs the guests; returns the exit code of the measurement.
-fn measure(args: &Args, kernel: vm::Kernel, guests: u8, out: &Path) -> Result<u8> {
-    let compare = runner::Compare { samples: args.samples, extra: args.extra.clone() };
-    let mut job = Job::new(kernel, compare.guests(guests)?);
+fn measure(args: &Args, kernel: vm::Kernel, card: Option<&Card>, leg: &Leg) -> Result<u8> {
+    let mut job = Job::new(kernel, leg.compare.guests(leg.guests)?);
+    job.card = card.filter(|_| leg.device == Device::Mlx5).cloned();
     job.cpus = args.smp;
     job.memory_mib = 2048;
     job.disk_mib = 8192;
     job.deadlines = Deadlines { silence: Duration::from_secs(300), total: Duration::from_secs(3600), ..Deadlines::default() };
     let mut display = Display::new();
-    let outcome = vm::boot(&job, out, &mut |letter, seen| match seen {
+    let outcome = vm::boot(&job, &leg.out, &mut |letter, seen| match seen {
         Seen::Console(line) => display.line(&format!("[{letter}] {line}")),
         Seen::Progress(line) => display.progress(line),
     });

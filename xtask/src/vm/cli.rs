@@ -1,6 +1,6 @@
 //! `cargo xtask vm …`: any command in a guest, by hand.
 
-use super::card::CardArgs;
+use super::card::{CardArgs, Device};
 use super::job::{Guest, Job, boot};
 use super::kernel;
 use super::watch::{Deadlines, Seen};
@@ -82,15 +82,6 @@ pub struct RunArgs {
     /// The command. One word is shell text; more are a program and its arguments.
     #[arg(last = true, required = true)]
     command: Vec<String>,
-}
-
-/// An RDMA device of guests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Device {
-    /// Soft-RoCE, made by the kernel.
-    Rxe,
-    /// An emulated ConnectX card under the kernel's own mlx5 drivers.
-    Mlx5,
 }
 
 /// Runs the subcommand.

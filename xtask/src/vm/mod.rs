@@ -15,7 +15,7 @@ mod qemu;
 mod try_kvm;
 mod watch;
 
-pub use card::{Card, CardArgs};
+pub use card::{Card, CardArgs, Device};
 pub use cli::{Command, run};
 pub use job::{Guest, Job, boot};
 pub use kernel::{Kernel, ensure as ensure_kernel, named as kernels_named};
@@ -27,4 +27,9 @@ pub fn fetch(kernel: &str) -> anyhow::Result<Kernel> {
     let kernel = ensure_kernel(kernel, false)?;
     emulator::Emulator::find()?;
     Ok(kernel)
+}
+
+/// Fetches the emulator of guests with an emulated card, where it is not on this machine yet.
+pub fn fetch_for_card() -> anyhow::Result<()> {
+    card::find_emulator().map(drop)
 }

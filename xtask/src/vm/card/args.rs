@@ -1,8 +1,27 @@
-//! What a command line can say about the card.
+//! What a command line can say about the RDMA device of its guests.
 
 use super::{Card, Link};
 use anyhow::Result;
 use std::path::PathBuf;
+
+/// An RDMA device of guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Device {
+    /// Soft-RoCE, made by the kernel.
+    Rxe,
+    /// An emulated ConnectX card under the kernel's own mlx5 drivers.
+    Mlx5,
+}
+
+impl Device {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rxe => "rxe",
+            Self::Mlx5 => "mlx5",
+        }
+    }
+}
 
 /// Options of commands whose guests may have an emulated card.
 #[derive(Debug, Default, clap::Args)]

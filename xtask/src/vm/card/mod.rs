@@ -5,7 +5,7 @@ mod args;
 mod emulator;
 mod process;
 
-pub use args::CardArgs;
+pub use args::{CardArgs, Device};
 pub use emulator::find as find_emulator;
 pub use process::Running;
 
