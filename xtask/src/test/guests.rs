@@ -102,7 +102,9 @@ pub fn run(kernel: &str, binaries: &[Binary], card: Option<&Card>, counts: &mut 
         if out.exists() {
             fs::remove_dir_all(&out)?;
         }
-        let job = job(kernel.clone(), binary, card)?;
+        fs::create_dir_all(&out)?;
+        let card = card.map(|card| with_log(card, &out));
+        let job = job(kernel.clone(), binary, card.as_ref())?;
         let outcome = vm::boot(&job, &out, &mut |letter, seen| match seen {
             Seen::Console(line) if is_pair => println!("[{letter}] {line}"),
             Seen::Console(line) => println!("{line}"),
@@ -161,6 +163,11 @@ fn guest_path(kind: Kind) -> String {
     format!("/tests/{}", kind.name())
 }
 
+/// The card, which writes its log beside what its guest leaves unless it was told where to.
+fn with_log(card: &Card, out: &Path) -> Card {
+    Card { log: card.log.clone().or_else(|| Some(out.join("card.log"))), ..card.clone() }
+}
+
 fn job(kernel: vm::Kernel, binary: &Binary, card: Option<&Card>) -> Result<Job> {
     let is_pair = binary.kind == Kind::Pair;
     let mut guest =
@@ -208,6 +215,14 @@ mod tests {
                 "/tests/vm --ignored --test-threads=1 drivers:: 2>&1 | tee /out/vm_drivers.log || code=1",
             ]
         );
+    }
+
+    #[test]
+    fn the_cards_log_lies_with_its_guests_files_unless_told_otherwise() {
+        let mut card = Card::new(PathBuf::from("/x/card"), vm::Link::Infiniband);
+        assert_eq!(with_log(&card, Path::new("/out")).log.unwrap(), Path::new("/out/card.log"));
+        card.log = Some(PathBuf::from("/told"));
+        assert_eq!(with_log(&card, Path::new("/out")), card);
     }
 
     #[test]

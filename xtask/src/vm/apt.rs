@@ -113,7 +113,7 @@ impl PrivateApt {
              Dir::Cache \"{}\";\nAPT::Architecture \"amd64\";\nAPT::Sandbox::User \"root\";\n\
              Acquire::Check-Valid-Until \"false\";\nAcquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
              Acquire::http::Timeout \"60\";\nAcquire::https::Timeout \"60\";\n\
-             #clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n",
+             APT::Update::Error-Mode \"any\";\n#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n",
             at("sources.list"),
             at("lists"),
             at("status"),

@@ -15,6 +15,8 @@ mod qemu;
 mod try_kvm;
 mod watch;
 
+#[cfg(test)]
+pub use card::Link;
 pub use card::{Card, CardArgs, Device};
 pub use cli::{Command, run};
 pub use job::{Guest, Job, boot};
