@@ -1,4 +1,5 @@
-//! Poll against event: ratios from untraced rounds with their intervals, and the verdict, or why there is none.
+//! Modes that only spin against modes that may sleep (poll against event): ratios from untraced rounds with their intervals, and the
+//! verdict, or why there is none.
 use super::analysed::Analysed;
 use crate::report::model::{Comparison, Verdict};
 use crate::stats::bootstrap::{Compare, Estimate, compare as set_against};
@@ -12,20 +13,26 @@ use std::path::Path;
 /// With fewer samples asleep than this share, event mode was not measured.
 pub const SLEPT_MIN: f64 = 0.5;
 
-/// Compares polling with event runs of the same operation, size and boot. Where a session ran both, its runs are compared with each other
-/// only: their rounds took turns.
+/// Compares runs of the same operation, size and boot whose modes are set against each other. Where a session ran both modes, its runs are
+/// compared with each other only: their rounds took turns.
 pub fn all(runs: &[Analysed]) -> Vec<Comparison> {
-    let of_mode = |mode: Mode| runs.iter().filter(move |run| run.report.manifest.run.mode == mode);
+    let mode_of = |run: &Analysed| run.report.manifest.run.mode;
+    let of_mode = |mode: Mode| runs.iter().filter(move |run| mode_of(run) == mode);
     let is_paired = |run: &Analysed, mode| of_mode(mode).any(|other| is_same_job(run, other) && is_one_session(run, other));
     let mut found = Vec::new();
-    for poll in of_mode(Mode::Poll) {
-        for event in of_mode(Mode::Event).filter(|event| is_same_job(poll, event)) {
-            if is_one_session(poll, event) || !(is_paired(poll, Mode::Event) || is_paired(event, Mode::Poll)) {
+    for poll in runs {
+        for event in runs.iter().filter(|event| are_compared(mode_of(poll), mode_of(event)) && is_same_job(poll, event)) {
+            if is_one_session(poll, event) || !(is_paired(poll, mode_of(event)) || is_paired(event, mode_of(poll))) {
                 found.push(pair(poll, event));
             }
         }
     }
     found
+}
+
+/// Is the first of two modes the measure of the second? One that only spins is, of one that may sleep.
+fn are_compared(first: Mode, second: Mode) -> bool {
+    first.spins() && !first.may_sleep() && second.may_sleep()
 }
 
 fn is_same_job(one: &Analysed, other: &Analysed) -> bool {
@@ -56,7 +63,7 @@ fn pair(poll: &Analysed, event: &Analysed) -> Comparison {
     let reasons = reasons(poll, event, p50);
     let run = &poll.report.manifest.run;
     let verdict = match p50 {
-        Some(p50) if reasons.is_empty() => Verdict::Given(sentence(p50, cpu_ratio, poll.report.manifest.host.emulated)),
+        Some(p50) if reasons.is_empty() => Verdict::Given(sentence(poll, event, p50, cpu_ratio)),
         _ => Verdict::Withheld(reasons.join("; ")),
     };
     Comparison {
@@ -90,8 +97,9 @@ fn reasons(poll: &Analysed, event: &Analysed, p50: Option<Estimate>) -> Vec<Stri
     }
     match event.report.slept_share {
         Some(slept) if slept < SLEPT_MIN => reasons.push(format!(
-            "only {} of the event-mode samples slept (the others had their CQE before they could: INLINE or NO_SLEEP), so the cost of an event was not measured",
-            percent(slept)
+            "only {} of the {}-mode samples slept (the others had their CQE before they could: INLINE or NO_SLEEP), so the cost of an event was not measured",
+            percent(slept),
+            manifest.run.mode
         )),
         _ => {}
     }
@@ -118,16 +126,35 @@ fn reasons(poll: &Analysed, event: &Analysed, p50: Option<Estimate>) -> Vec<Stri
     reasons
 }
 
-fn sentence(p50: Estimate, cpu_ratio: Option<f64>, emulated: bool) -> String {
+fn sentence(poll: &Analysed, event: &Analysed, p50: Estimate, cpu_ratio: Option<f64>) -> String {
+    let emulated = poll.report.manifest.host.emulated;
+    let (poll, event) = (poll.report.manifest.run.mode, event.report.manifest.run.mode);
     let cpu = cpu_ratio.map_or("its CPU time per operation is not known".into(), |value| {
         format!("it uses {} times the CPU time of the measured thread per operation", ratio(value))
     });
     let (low, high) = p50.interval.unwrap_or((p50.value, p50.value));
     let latency = if low <= 1.0 && high >= 1.0 {
-        format!("no difference of the medians shown (event/poll {}, 95 % interval {} to {})", ratio(p50.value), ratio(low), ratio(high))
+        format!("no difference of the medians shown ({event}/{poll} {}, 95 % interval {} to {})", ratio(p50.value), ratio(low), ratio(high))
     } else {
-        format!("event has {} times the median latency of polling (95 % interval {} to {})", ratio(p50.value), ratio(low), ratio(high))
+        format!("{event} has {} times the median latency of polling (95 % interval {} to {})", ratio(p50.value), ratio(low), ratio(high))
     };
     let caveat = if emulated { "; instructions are emulated here: the direction holds, the factor is the emulator's" } else { "" };
     format!("{latency}; {cpu}{caveat}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capture::named::Named;
+
+    /// Event mode is set against polling, never the other way round, and no mode against itself.
+    #[test]
+    fn what_spins_is_the_measure_of_what_may_sleep() {
+        assert!(are_compared(Mode::Poll, Mode::Event) && !are_compared(Mode::Event, Mode::Poll));
+        for &one in Mode::ALL {
+            assert!(!are_compared(one, one), "{one}");
+            let is_in_a_pair = Mode::ALL.iter().any(|&other| are_compared(one, other) || are_compared(other, one));
+            assert!(is_in_a_pair, "a mode that is compared with none: {one}");
+        }
+    }
 }
