@@ -6,8 +6,9 @@ use super::emulator::Emulator;
 use super::image::{self, Contents};
 use super::kernel::Kernel;
 use super::qemu::{self, Hardware, Running, WireEnd};
+use super::stale_code;
 use super::try_kvm;
-use super::watch::{self, Deadlines, End, Seen, Together, Watched};
+use super::watch::{self, Deadlines, End, Seen, Together, Watched, console_of};
 use crate::{exit, paths, process};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File, TryLockError};
@@ -84,9 +85,11 @@ pub struct Outcome {
 
 const LETTERS: [char; 2] = ['a', 'b'];
 const LOCK_DEADLINE: Duration = Duration::from_secs(1800);
+/// So often a job is run again whose guest died of the emulator's stale code (see [`stale_code`]).
+const STALE_CODE_MAX: usize = 2;
 
 /// Runs the job; each guest's files are unpacked to `out` (one guest) or `out/LETTER` (two). A guest that gives no verdict
-/// is an error with exit code 69 that names its console log.
+/// is an error with exit code 69 that names its console log. Guests that died of a known fault of the emulator are booted again, and it is said.
 pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Result<Outcome> {
     if job.guests.is_empty() || job.guests.len() > LETTERS.len() {
         return Err(exit::coded(2, format!("a job has one or two guests, not {}", job.guests.len())));
@@ -95,9 +98,39 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         return Err(exit::coded(2, "the card runs in the host's time, so that virtual time (icount) is of no use with it"));
     }
     let _lock = lock()?;
+    for _ in 0..STALE_CODE_MAX {
+        let outcome = attempt(job, out, show);
+        let victims = if outcome.is_err() { stale_code::victims(&run_folder(), &LETTERS) } else { Vec::new() };
+        if victims.is_empty() {
+            return outcome;
+        }
+        let kept = keep_consoles(&victims)?;
+        println!("xtask: the emulator ran code that the guest had overwritten, and a kernel died of it: once more ({kept})");
+    }
+    attempt(job, out, show)
+}
+
+/// The folder of the guests that run.
+fn run_folder() -> PathBuf {
+    paths::target().join("vm/run")
+}
+
+/// Keeps the consoles of guests whose job is run once more; gives their names for the user.
+fn keep_consoles(letters: &[char]) -> Result<String> {
+    let mut kept = Vec::new();
+    for letter in letters {
+        let to = paths::target().join("vm").join(format!("stale-code-{}", console_of(*letter)));
+        fs::copy(run_folder().join(console_of(*letter)), &to).with_context(|| format!("writing {}", to.display()))?;
+        kept.push(paths::shown(&to));
+    }
+    Ok(kept.join(", "))
+}
+
+/// One boot of the job's guests.
+fn attempt(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Result<Outcome> {
     let emulator = if job.card.is_some() { card::find_emulator()? } else { Emulator::find()? };
     let accel = if job.icount { Accel::TcgIcount } else { try_kvm::choose(&job.kernel, &emulator)? };
-    let folder = paths::target().join("vm/run");
+    let folder = run_folder();
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
     }
@@ -169,7 +202,7 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         }
     }
     if !broken.is_empty() {
-        let logs: Vec<String> = LETTERS.iter().take(count).map(|letter| paths::shown(&folder.join(format!("{letter}.console")))).collect();
+        let logs: Vec<String> = LETTERS.iter().take(count).map(|letter| paths::shown(&folder.join(console_of(*letter)))).collect();
         return Err(exit::infrastructure(format!("{} (consoles: {})", broken.join("; "), logs.join(", "))));
     }
     for (letter, kind) in LETTERS.into_iter().take(count).flat_map(|letter| [(letter, "cpio"), (letter, "disk")]) {

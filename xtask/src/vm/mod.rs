@@ -12,6 +12,7 @@ mod job;
 mod kernel;
 mod modules;
 mod qemu;
+mod stale_code;
 mod try_kvm;
 mod watch;
 

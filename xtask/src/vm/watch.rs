@@ -73,6 +73,11 @@ pub struct Watched {
     end: Option<End>,
 }
 
+/// Name of the file with what a guest's console has said.
+pub fn console_of(letter: char) -> String {
+    format!("{letter}.console")
+}
+
 /// Text that the kernel prints when it is of no more use.
 const HANG_MARKERS: [&str; 7] =
     ["Kernel panic", "BUG: ", "Oops: ", "general protection fault", "soft lockup", "self-detected stall", "detected stalls on CPUs"];
@@ -146,7 +151,7 @@ impl Watched {
                 }
             }
         };
-        let console_log = File::create(folder.join(format!("{letter}.console")))?;
+        let console_log = File::create(folder.join(console_of(letter)))?;
         let stdin = running.take_stdin();
         Ok(Self {
             letter,
