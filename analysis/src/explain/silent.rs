@@ -26,6 +26,11 @@ fn names(symbol: &str, function: &str) -> bool {
     symbol.rsplit(':').next() == Some(function)
 }
 
+/// Does a driver's module have this function? Tracepoints of the kernel and what all drivers share serve every device.
+fn is_of_a_driver(symbol: &str) -> bool {
+    symbol.split_once(':').is_some_and(|(module, _)| !["ib_uverbs", "ib_uverbs_support", "ib_core"].contains(&module))
+}
+
 /// The silent hooks of a run; the `others` of the same boot are its controls.
 pub fn of<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest> + Clone) -> Vec<SilentHook> {
     let mut silent = Vec::new();
@@ -48,7 +53,10 @@ pub fn of<'a>(manifest: &Manifest, others: impl Iterator<Item = &'a Manifest> + 
             _ if is_handler && polling && hits == 0 => "silent by design: a CQ that is polled is not armed, so no handler is called".into(),
             _ if is_handler && polling => "fired although the CQ is polled: another CQ of this process is armed".into(),
             Some(silence) => silence.clone(),
-            None => format!("attached, but it did not fire in this run; the device of this run is driven by {}", manifest.device.driver),
+            None if is_of_a_driver(symbol) => {
+                format!("attached, but it did not fire in this run; the device of this run is driven by {}", manifest.device.driver)
+            }
+            None => "attached, but it did not fire in this run".into(),
         };
         let proof = match control {
             Some((other, times)) => format!(

@@ -1,9 +1,10 @@
 //! Captures on disk: the log whole, cut and damaged at every byte, sealed, and what the report says of them.
+use analysis::explain::silent;
 use analysis::export::Format;
 use analysis::show::{EXIT_LOSS, Options, run};
 use analysis::stages::StageId;
 use analysis::testing::{Fixture, Scenario, generate, ring_bytes, write_log};
-use capture::manifest::SCHEMA_VERSION;
+use capture::manifest::{PlanRow, SCHEMA_VERSION};
 use capture::{
     self, Capture, EVENTS_FILE, Error, LOG_FILE, LogWriter, MANIFEST_FILE, Record, SAMPLES_FILE, Sample, find, run_dir_name, seal,
 };
@@ -415,13 +416,26 @@ fn compared(change: fn(&mut Fixture)) -> analysis::report::model::Comparison {
 }
 
 #[test]
+fn whose_driver_the_device_has_explains_the_silence_of_drivers_hooks_only() {
+    let mut manifest = generate(Scenario::ReadPoll, 1, 10, 1).manifest;
+    let row = |symbol: &str| PlanRow { symbol: Some(symbol.into()), attached: true, hits: Some(0), ..PlanRow::default() };
+    manifest.plan = ["irq_handler_entry", "ib_uverbs:ib_uverbs_comp_event_read", "mlx5_ib:mlx5_ib_cq_comp"].map(row).to_vec();
+    let says: Vec<bool> = silent::of(&manifest, [].into_iter()).iter().map(|it| it.meaning.contains("driven by")).collect();
+    assert_eq!(says, [false, false, true]);
+}
+
+#[test]
 fn an_emulated_card_is_named_at_the_top_and_tells_no_cost_of_polling() {
     let emulated = reported(|fixture| fixture.manifest.device.board = Some(format!("{}_001", capture::manifest::EMULATED_BOARD)));
     assert!(emulated.warnings.iter().any(|it| it.starts_with("EMULATED DEVICE (all runs)")), "{:?}", emulated.warnings);
-    let verdict = &emulated.comparisons[0];
-    assert!(verdict.withheld && verdict.verdict.contains("a program that takes a CPU of its own"), "{}", verdict.verdict);
+    let verdict = &emulated.comparisons[0].verdict;
+    assert!(verdict.why_withheld().is_some_and(|why| why.contains("a program that takes a CPU of its own")), "{verdict}");
     let real = reported(|fixture| fixture.manifest.device.board = Some("MT_0000000008".to_owned()));
-    assert!(!real.warnings.iter().any(|it| it.contains("EMULATED DEVICE")) && !real.comparisons[0].withheld, "{:?}", real.warnings);
+    assert!(
+        !real.warnings.iter().any(|it| it.contains("EMULATED DEVICE")) && !real.comparisons[0].verdict.is_withheld(),
+        "{:?}",
+        real.warnings
+    );
 }
 
 #[test]
