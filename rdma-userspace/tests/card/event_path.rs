@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(400);
-const SAMPLES: u64 = 2_000;
+const SAMPLES: u64 = 1_000;
 /// The limit of the product is 0.1 %; a probe that interrupts another one is skipped by the kernel, and a busy machine makes that likelier.
 const LOST_MAX: f64 = 0.002;
 /// Of the samples that slept, so many have every stage of the chain.
@@ -22,8 +22,9 @@ const SLEPT_MIN: f64 = 0.5;
 /// From the interrupt to the thread.
 const CHAIN: [StageId; 6] =
     [StageId::HardIrq, StageId::BottomHalfWait, StageId::BottomHalf, StageId::Handler, StageId::Activation, StageId::ReturnToUser];
-/// The hooks of the chain, as the plan calls them.
-const HOOKS: [&str; 5] = ["K1 interrupt", "K3 mlx5 CQ to bottom half", "K4 mlx5 tasklet", "mlx5 callback", "K5 completion handler"];
+/// The hooks of the chain, as the plan calls them. The tasklet has one of its own only where the kernel has no tracepoint for all of them.
+const HOOKS: [&[&str]; 5] =
+    [&["K1 interrupt"], &["K3 mlx5 CQ to bottom half"], &["K4 tasklet", "K4 mlx5 tasklet"], &["mlx5 callback"], &["K5 completion handler"]];
 
 /// Measures SEND; the folder of the capture.
 fn measure(out: &Path, mode: &str) -> PathBuf {
@@ -40,15 +41,20 @@ fn manifest(folder: &Path) -> Manifest {
     Capture::open(folder).expect("it opens").manifest
 }
 
-/// A row of the plan whose hook is attached and counted.
-fn row<'a>(manifest: &'a Manifest, hook: &str) -> &'a PlanRow {
-    let row = manifest.plan.iter().find(|row| row.hook.starts_with(hook)).unwrap_or_else(|| panic!("{hook}: no row in the plan"));
-    assert!(row.attached, "{hook} is not attached: {}", row.reason);
-    row
+/// The row of the plan whose hook is one of these and attached.
+fn row<'a>(manifest: &'a Manifest, hooks: &[&str]) -> &'a PlanRow {
+    let rows: Vec<&PlanRow> = manifest.plan.iter().filter(|row| hooks.iter().any(|hook| row.hook.starts_with(hook))).collect();
+    let reasons: Vec<&str> = rows.iter().map(|row| row.reason.as_str()).collect();
+    rows.iter().find(|row| row.attached).unwrap_or_else(|| panic!("{hooks:?} is not attached: {reasons:?}"))
 }
 
-fn hits(manifest: &Manifest, hook: &str) -> u64 {
-    row(manifest, hook).hits.unwrap_or_else(|| panic!("{hook}: hits are not counted"))
+fn hits(manifest: &Manifest, hooks: &[&str]) -> u64 {
+    row(manifest, hooks).hits.unwrap_or_else(|| panic!("{hooks:?}: hits are not counted"))
+}
+
+fn assert_symbol(manifest: &Manifest, hook: &str, name: &str) {
+    let symbol = row(manifest, &[hook]).symbol.as_deref();
+    assert!(symbol.is_some_and(|symbol| symbol.ends_with(name)), "{hook}: {symbol:?}");
 }
 
 fn share(part: usize, of: usize) -> f64 {
@@ -61,10 +67,10 @@ fn a_send_that_waits_is_followed_from_its_interrupt_to_its_thread() {
     let out = tempfile::tempdir().expect("a folder");
     let folder = measure(out.path(), "event");
     let manifest = manifest(&folder);
-    assert_eq!(row(&manifest, "K3 mlx5 CQ to bottom half").symbol.as_deref(), Some("mlx5_add_cq_to_tasklet"));
-    assert_eq!(row(&manifest, "mlx5 callback").symbol.as_deref(), Some("mlx5_ib_cq_comp"));
-    for hook in HOOKS {
-        println!("{:>8} hits  {hook}", hits(&manifest, hook));
+    assert_symbol(&manifest, "K3 mlx5 CQ to bottom half", "mlx5_add_cq_to_tasklet");
+    assert_symbol(&manifest, "mlx5 callback", "mlx5_ib_cq_comp");
+    for hooks in HOOKS {
+        println!("{:>8} hits  {}", hits(&manifest, hooks), row(&manifest, hooks).hook);
     }
     let all = verdicts(&folder).expect("it joins");
     let lost = all.iter().filter(|it| it.is_lost()).count();
@@ -80,8 +86,8 @@ fn a_send_that_waits_is_followed_from_its_interrupt_to_its_thread() {
     assert!(share(slept.len(), all.len()) >= SLEPT_MIN, "{} of {} samples slept", slept.len(), all.len());
     assert!(share(whole, slept.len()) >= WHOLE_MIN, "{whole} of {} samples that slept are whole", slept.len());
     // A record for each sample that slept, of every hook.
-    for hook in HOOKS {
-        assert!(hits(&manifest, hook) >= slept.len() as u64, "{hook}: {} hits", hits(&manifest, hook));
+    for hooks in HOOKS {
+        assert!(hits(&manifest, hooks) >= slept.len() as u64, "{hooks:?}: {} hits", hits(&manifest, hooks));
     }
 }
 
@@ -92,6 +98,6 @@ fn a_send_that_polls_calls_neither_handler_nor_callback_nor_the_kernels_poll() {
     let out = tempfile::tempdir().expect("a folder");
     let manifest = manifest(&measure(out.path(), "poll"));
     for hook in ["K5 completion handler", "mlx5 callback", "mlx5_ib_poll_cq"] {
-        assert_eq!(hits(&manifest, hook), 0, "{hook}");
+        assert_eq!(hits(&manifest, &[hook]), 0, "{hook}");
     }
 }
