@@ -70,6 +70,7 @@ layout! {
     LOG_MAX_MCG = 792, 8;
     LOG_MAX_TRANSPORT_DOMAIN = 803, 5;
     LOG_MAX_PD = 811, 5;
+    LOG_MAX_XRCD = 827, 5;
     LOG_MAX_RQ = 867, 5;
     LOG_MAX_SQ = 875, 5;
     LOG_MAX_TIR = 883, 5;
