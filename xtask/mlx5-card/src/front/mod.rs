@@ -159,11 +159,15 @@ impl Function {
         }
     }
 
-    fn command_ended(&mut self, slot: u32) {
+    /// The event queue that is told of the ends of commands. There is none until the driver has made it; the command that
+    /// makes it is one that the driver looks at itself.
+    fn command_events(&self) -> Option<u32> {
         let wants = |queue: &EventQueue| queue.mask & 1 << event::COMMAND != 0;
-        // Before that queue is there, and while it is being made, the driver looks at the slot itself.
-        let found = self.event_queues.iter().find(|(_, queue)| wants(queue)).map(|(number, queue)| (*number, queue.produced()));
-        if let Some((eqn, _)) = found {
+        self.event_queues.iter().find(|(_, queue)| wants(queue)).map(|(number, _)| *number)
+    }
+
+    fn command_ended(&mut self, slot: u32, told: Option<u32>) {
+        if let Some(eqn) = told.filter(|eqn| self.event_queues.contains_key(eqn)) {
             self.put_event(eqn, &Event::Command(1 << slot), &Knobs::default());
         }
     }

@@ -67,9 +67,10 @@ pub fn execute(function: &mut Function, slot: u32) {
     }
     input.resize(input_length.max(16), 0);
     let mut output = vec![0; output_length.max(16)];
+    let told = function.command_events();
     run(function, &input, &mut output);
     write_answer(function, at, be64(&entry, 48), &output);
-    function.command_ended(slot);
+    function.command_ended(slot, told);
 }
 
 /// Executes a command: status, and what it answers, in `output`.
