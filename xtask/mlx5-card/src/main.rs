@@ -1,7 +1,7 @@
 //! `mlx5-card`: an emulated ConnectX card, driven by the unmodified mlx5 driver of a guest under QEMU 11 or newer.
 //!
 //! It is a PCI function behind a vfio-user socket. `front` is what the driver sees, `engine` is what verbs do, `card` joins
-//! functions by a wire and keeps time, `oracle` writes down what happened.
+//! functions by a wire and keeps time, `server` is QEMU's end of it, `oracle` writes down what happened.
 
 mod bits;
 mod card;
@@ -9,13 +9,14 @@ mod engine;
 mod front;
 mod knobs;
 mod oracle;
+mod server;
 
 use anyhow::{Context, Result, bail};
 use card::{Card, Settings};
 use clap::{Parser, ValueEnum};
-use front::server::FunctionServer;
 use knobs::Knobs;
 use oracle::Oracle;
+use server::FunctionServer;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,6 +3,21 @@
 
 use std::time::Duration;
 
+/// The service of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// RC.
+    Reliable,
+    /// UC.
+    Unreliable,
+    /// UD and the management queue pairs.
+    Datagram,
+    /// A send queue of the network device: its frames are completed and go nowhere.
+    Ethernet,
+    /// Anything else: it can be made, and does nothing.
+    Other,
+}
+
 /// A queue pair of a function of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {

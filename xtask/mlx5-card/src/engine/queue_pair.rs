@@ -2,25 +2,10 @@
 
 use super::buffer::QueueBuffer;
 use super::completion::Syndrome;
-use super::message::{Action, Request};
+use super::message::{Action, Request, Transport};
 use super::wqe::Segment;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// The service of a queue pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// RC.
-    Reliable,
-    /// UC.
-    Unreliable,
-    /// UD and the management queue pairs.
-    Datagram,
-    /// A send queue of the network device: its frames are completed and go nowhere.
-    Ethernet,
-    /// Anything else: it can be made, and does nothing.
-    Other,
-}
 
 /// States, as the interface numbers them (`MLX5_QP_STATE_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,11 @@
 //! The sending half of a queue pair: requests leave in the order of the queue and complete in it.
 
 use super::completion::{Completion, Kind, Syndrome};
-use super::message::{Action, Address, Body, Message, Refusal, Request, distance, lid_of};
+use super::message::{
+    Action, Address, Body, Datagram, Message, Refusal, Request, Transport, distance, function_of_lid, function_of_mac, lid_of,
+};
 use super::mkey::Access;
-use super::queue_pair::{InFlight, QueuePair, SendQueue, State, Transport, serves};
+use super::queue_pair::{InFlight, QueuePair, SendQueue, State, serves};
 use super::receive::failed;
 use super::wqe::{self, Segment, WorkRequest, opcode};
 use super::{Effect, Engine, Timer, datagram};
@@ -109,12 +111,11 @@ impl Engine {
             None => (qp.attributes.remote_function.map(|function| Address { function, qpn: qp.attributes.remote_qpn }), None),
             Some(vector) => {
                 let source = if self.is_roce { self.gids.get(&u32::from(vector.source_gid)).copied() } else { None };
-                let function =
-                    if self.is_roce { super::message::function_of_mac(vector.mac) } else { super::message::function_of_lid(vector.lid) };
+                let function = if self.is_roce { function_of_mac(vector.mac) } else { function_of_lid(vector.lid) };
                 let (header, flags) = datagram::header(source, vector, work.length());
                 let q_key = if vector.q_key & OWN_Q_KEY != 0 { qp.attributes.q_key } else { vector.q_key };
                 let to = function.map(|function| Address { function, qpn: vector.qpn });
-                (to, Some(super::message::Datagram { q_key, header, flags }))
+                (to, Some(Datagram { q_key, header, flags }))
             }
         };
         let source_lid = if self.is_roce { 0 } else { lid_of(self.function) };

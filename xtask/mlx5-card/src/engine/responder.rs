@@ -1,9 +1,9 @@
 //! The receiving half of a queue pair.
 
 use super::completion::{Completion, Kind, Syndrome};
-use super::message::{Action, Address, Body, Refusal, Request, distance};
+use super::message::{Action, Address, Body, Refusal, Request, Transport, distance};
 use super::mkey::Access;
-use super::queue_pair::{QueuePair, Transport};
+use super::queue_pair::QueuePair;
 use super::receive::{Receive, failed};
 use super::{Asynchronous, Effect, Engine, datagram};
 use crate::bits::low24;

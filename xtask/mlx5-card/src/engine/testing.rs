@@ -3,9 +3,9 @@
 use super::buffer::QueueBuffer;
 use super::completion::CompletionQueue;
 use super::memory::Memory;
-use super::message::Message;
+use super::message::{Message, Transport};
 use super::mkey::{MemoryKey, Rights, Translation};
-use super::queue_pair::{Attributes, QueuePair, Receives, Requester, Responder, SendQueue, State, Transport};
+use super::queue_pair::{Attributes, QueuePair, Receives, Requester, Responder, SendQueue, State};
 use super::{Effect, Engine};
 use crate::bits::{put, put32};
 use crate::oracle::Oracle;

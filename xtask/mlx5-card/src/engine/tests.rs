@@ -1,7 +1,7 @@
 //! Operations between two engines.
 
-use super::message::{Body, Message};
-use super::queue_pair::{State, Transport};
+use super::message::{Body, Message, Transport};
+use super::queue_pair::State;
 use super::testing::{CQN, DATA, KEY, Pair, QPN, remote};
 use super::{Asynchronous, Effect, Timer};
 use crate::bits::{be32, put};

@@ -1,6 +1,6 @@
 //! Send work queue elements, decoded: segments of 16 bytes as `include/linux/mlx5/qp.h` has them.
 
-use super::queue_pair::Transport;
+use super::message::Transport;
 use crate::bits::{be32, be64, low24};
 
 /// Opcodes of the first segment (`MLX5_OPCODE_*`).

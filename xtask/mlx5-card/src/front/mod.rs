@@ -7,7 +7,6 @@ pub mod event_queue;
 pub mod init_segment;
 pub mod layout;
 pub mod pci;
-pub mod server;
 
 use crate::engine::{Asynchronous, Effect, Engine};
 use crate::knobs::{self, Knobs};

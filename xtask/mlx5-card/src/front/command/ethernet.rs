@@ -5,7 +5,8 @@ use super::objects::PAGES_AT;
 use super::{Answer, Function, Status};
 use crate::bits::put32;
 use crate::engine::buffer::QueueBuffer;
-use crate::engine::queue_pair::{Attributes, QueuePair, Receives, Requester, Responder, SendQueue, State, Transport};
+use crate::engine::message::Transport;
+use crate::engine::queue_pair::{Attributes, QueuePair, Receives, Requester, Responder, SendQueue, State};
 
 /// The context of a send queue and, in it, of its work queue.
 const CONTEXT_AT: usize = 32;

@@ -5,8 +5,8 @@ use super::objects::PAGES_AT;
 use super::{Answer, Function, Status, object, put_context};
 use crate::bits::{Field, be32, low24, put32};
 use crate::engine::buffer::QueueBuffer;
-use crate::engine::message::{function_of_lid, function_of_mac};
-use crate::engine::queue_pair::{Attributes, QueuePair, Receives, Requester, Responder, SendQueue, State, Transport};
+use crate::engine::message::{Transport, function_of_lid, function_of_mac};
+use crate::engine::queue_pair::{Attributes, QueuePair, Receives, Requester, Responder, SendQueue, State};
 
 /// Where the context begins, in commands and in the answer of QUERY_QP.
 const CONTEXT: std::ops::Range<usize> = 24..256;

@@ -1,7 +1,7 @@
 //! The vfio-user server of one function: what QEMU asks for goes to the card.
 
-use super::pci;
 use crate::card::Card;
+use crate::front::pci;
 use std::fs::File;
 use std::io;
 use std::path::Path;
