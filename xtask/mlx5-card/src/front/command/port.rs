@@ -151,14 +151,19 @@ pub fn management_datagram(function: &mut Function, input: &[u8], output: &mut [
     let (class, attribute) = (datagram[1], be16(&datagram, 16));
     datagram[3] |= RESPONSE;
     if attribute == NODE_DESCRIPTION {
-        let name = format!("rdmascope emulated card {}", function.index());
-        put(&mut datagram, 64, &[0; 64]);
-        put(&mut datagram, 64, name.as_bytes());
+        put(&mut datagram, 64, &node_description(function));
     } else {
         put(&mut datagram, 4, &NOT_SUPPORTED.to_be_bytes());
     }
     put_context(output, 16, &datagram);
     Ok(format!("class {class:#x}, attribute {attribute:#x}"))
+}
+
+/// What the node calls itself.
+fn node_description(function: &Function) -> [u8; 64] {
+    let mut description = [0; 64];
+    put(&mut description, 0, format!("rdmascope emulated card {}", function.index()).as_bytes());
+    description
 }
 
 /// Registers that the card has; reading fills them, writing is accepted.
@@ -197,6 +202,7 @@ pub fn access_register(function: &mut Function, input: &[u8], output: &mut [u8])
             const EIGHT_LANES: u64 = 4;
             set_all(data, &[(pvlc::VL_HW_CAP, EIGHT_LANES), (pvlc::VL_ADMIN, EIGHT_LANES), (pvlc::VL_OPERATIONAL, EIGHT_LANES)]);
         }
+        (registers::NODE_DESCRIPTION, _) if is_read => put(data, 0, &node_description(function)),
         (registers::HOST_ENDIANNESS | registers::NODE_DESCRIPTION | registers::PAOS | registers::PFCC | registers::PPCNT, _) => {}
         _ => return Err(Status::BadParameter),
     }
