@@ -15,11 +15,7 @@ impl QueueBuffer {
     /// page into the first one and has `bytes` bytes.
     pub fn new(list: &[u8], log_page: u64, page_offset: u64, bytes: u64) -> Self {
         let page_shift = 12 + log_page as u32;
-        Self::at_byte(list, page_shift, page_offset << (page_shift - 6), bytes)
-    }
-
-    /// The same with the place of the first byte in bytes.
-    pub fn at_byte(list: &[u8], page_shift: u32, first: u64, bytes: u64) -> Self {
+        let first = page_offset << (page_shift - 6);
         let count = (first + bytes).div_ceil(1 << page_shift) as usize;
         let pages = (0..count.min(list.len() / 8)).map(|index| be64(list, index * 8) & !0xfff).collect();
         Self { pages, page_shift, first }
@@ -45,5 +41,11 @@ mod tests {
         assert_eq!(buffer.address(0x7ff), Some(0x5fff));
         assert_eq!(buffer.address(0x800), Some(0x9000));
         assert_eq!(buffer.address(0x1800), None);
+    }
+
+    #[test]
+    fn the_offset_is_in_64ths_of_a_page_of_any_size() {
+        let buffer = QueueBuffer::new(&0x10_0000_u64.to_be_bytes(), 4, 3, 4096);
+        assert_eq!(buffer.address(0), Some(0x10_0000 + 3 * 1024));
     }
 }

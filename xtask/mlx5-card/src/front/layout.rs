@@ -337,3 +337,64 @@ layout! {
     RMAC_47_32 = 304, 16;
     RMAC_31_0 = 320, 32;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What programs that use the interface without these tables rely on: byte offsets of words in contexts.
+    #[test]
+    fn fields_lie_where_the_driver_puts_them() {
+        for (field, byte) in [
+            (cqc::DBR_ADDR, 56),
+            (qpc::DBR_ADDR, 160),
+            (qpc::Q_KEY, 168),
+            (mkc::START_ADDR, 16),
+            (mkc::LEN, 24),
+            (wq::DBR_ADDR, 16),
+            (hca::DEVICE_FREQUENCY_KHZ, 156),
+            (hca_vport::PORT_GUID, 48),
+        ] {
+            assert_eq!(field.offset, byte * 8, "{field:?}");
+            assert!(matches!(field.bits, 32 | 64));
+        }
+    }
+
+    #[test]
+    fn no_field_of_a_context_lies_over_another() {
+        let fields = [
+            qpc::STATE,
+            qpc::ST,
+            qpc::PD,
+            qpc::MTU,
+            qpc::LOG_MSG_MAX,
+            qpc::LOG_RQ_SIZE,
+            qpc::LOG_RQ_STRIDE,
+            qpc::NO_SQ,
+            qpc::LOG_SQ_SIZE,
+            qpc::USER_INDEX,
+            qpc::LOG_PAGE_SIZE,
+            qpc::REMOTE_QPN,
+            qpc::PRIMARY_ADDRESS_PATH,
+            qpc::LOG_SRA_MAX,
+            qpc::RETRY_COUNT,
+            qpc::RNR_RETRY,
+            qpc::NEXT_SEND_PSN,
+            qpc::CQN_SND,
+            qpc::LOG_RRA_MAX,
+            qpc::RRE,
+            qpc::RWE,
+            qpc::RAE,
+            qpc::PAGE_OFFSET,
+            qpc::MIN_RNR_NAK,
+            qpc::NEXT_RCV_PSN,
+            qpc::CQN_RCV,
+            qpc::DBR_ADDR,
+            qpc::Q_KEY,
+            qpc::RQ_TYPE,
+            qpc::SRQN_RMPN_XRQN,
+        ];
+        let ends = |pair: &[Field]| pair[0].offset + pair[0].bits <= pair[1].offset;
+        assert!(fields.windows(2).all(ends));
+    }
+}

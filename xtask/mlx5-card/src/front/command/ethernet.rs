@@ -17,8 +17,7 @@ pub fn create_sq(function: &mut Function, input: &[u8], output: &mut [u8]) -> An
     let context = &input[CONTEXT_AT..];
     let log_size = wq::LOG_WQ_SZ.get(queue) as u32;
     let pages = input.get(PAGES_AT..).unwrap_or_default();
-    let page_shift = 12 + wq::LOG_WQ_PG_SZ.get(queue) as u32;
-    let buffer = QueueBuffer::at_byte(pages, page_shift, wq::PAGE_OFFSET.get(queue) * 64, 64 << log_size);
+    let buffer = QueueBuffer::new(pages, wq::LOG_WQ_PG_SZ.get(queue), wq::PAGE_OFFSET.get(queue), 64 << log_size);
     let number = function.next_number();
     let cqn = sqc::CQN.get(context) as u32;
     let queue_pair = QueuePair {

@@ -139,9 +139,8 @@ pub fn destroy_mkey(function: &mut Function, input: &[u8], _: &mut [u8]) -> Answ
 pub fn create_rmp(function: &mut Function, input: &[u8], output: &mut [u8]) -> Answer {
     let queue = input.get(RMP_WQ_AT..).ok_or(Status::BadParameter)?;
     let (log_size, log_stride) = (wq::LOG_WQ_SZ.get(queue), wq::LOG_WQ_STRIDE.get(queue));
-    let page_shift = 12 + wq::LOG_WQ_PG_SZ.get(queue) as u32;
-    let first = wq::PAGE_OFFSET.get(queue) * 64;
-    let buffer = QueueBuffer::at_byte(pages(input), page_shift, first, 1 << (log_size + log_stride));
+    let bytes = 1 << (log_size + log_stride);
+    let buffer = QueueBuffer::new(pages(input), wq::LOG_WQ_PG_SZ.get(queue), wq::PAGE_OFFSET.get(queue), bytes);
     let mut shared = SharedReceives::new(wq::PD.get(queue) as u32, buffer, log_stride as u32, wq::DBR_ADDR.get(queue));
     shared.limit = wq::LWM.get(queue) as u16;
     let number = function.next_number();
