@@ -3,6 +3,7 @@
 
 pub mod buffer;
 pub mod completion;
+pub mod completion_queue;
 pub mod datagram;
 pub mod memory;
 pub mod message;
@@ -21,7 +22,8 @@ mod tests;
 
 use crate::bits::low24;
 use crate::oracle::{Entry, Oracle};
-use completion::{ArmOutcome, Armed, Completion, CompletionQueue, Notify};
+use completion::Completion;
+use completion_queue::{ArmOutcome, Armed, CompletionQueue, Notify};
 use memory::{Memory, OutsideMemory};
 use message::Message;
 use mkey::{Access, MemoryKey, RESERVED_LKEY};

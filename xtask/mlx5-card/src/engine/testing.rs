@@ -1,7 +1,7 @@
 //! Two engines over memory of their own, joined by hand.
 
 use super::buffer::QueueBuffer;
-use super::completion::CompletionQueue;
+use super::completion_queue::CompletionQueue;
 use super::memory::Memory;
 use super::message::{Message, Transport};
 use super::mkey::{MemoryKey, Rights, Translation};

@@ -6,7 +6,7 @@ use super::super::pci;
 use super::{Answer, Function, Status, object, put_context};
 use crate::bits::{be64, low24, put32};
 use crate::engine::buffer::QueueBuffer;
-use crate::engine::completion::{CompletionQueue, Moderation};
+use crate::engine::completion_queue::{CompletionQueue, Moderation};
 use crate::engine::mkey::{MemoryKey, Rights, Translation};
 use crate::engine::shared_receive::SharedReceives;
 
