@@ -58,7 +58,9 @@ impl Hardware<'_> {
         command.args(self.accel.args());
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory_mib.to_string(), "-kernel"]).arg(&kernel.image);
         // tsc=reliable: else the guest marks the clock unstable and every clock read leaves the guest.
-        let append = format!("console=ttyS0,115200 tsc=reliable panic=-1 {}", self.append);
+        // A program may turn the card's knobs although a driver has its BAR.
+        let card = if self.card.is_some() { "iomem=relaxed " } else { "" };
+        let append = format!("console=ttyS0,115200 tsc=reliable panic=-1 {card}{}", self.append);
         command.args(["-initrd", &format!("{letter}.cpio"), "-append", append.trim_end()]);
         command.args(["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
         command.args(["-chardev", &format!("file,id=progress,path={letter}.progress"), "-serial", "chardev:progress"]);
