@@ -133,6 +133,8 @@ pub struct Engine {
     /// What it wants done; the card takes it after every call.
     pub effects: Vec<Effect>,
     errored: BTreeSet<u32>,
+    /// Queue pairs whose CQE was lost because its queue was full.
+    doomed: Vec<u32>,
     oracle: Arc<Oracle>,
 }
 
@@ -152,6 +154,7 @@ impl Engine {
             counters: Counters::default(),
             effects: Vec::new(),
             errored: BTreeSet::new(),
+            doomed: Vec::new(),
             oracle,
         }
     }
@@ -180,6 +183,7 @@ impl Engine {
             Some(mut qp) => {
                 self.serve_send_queue(&mut qp);
                 self.qps.insert(qpn, qp);
+                self.fail_doomed();
             }
             None => self.trouble(format!("doorbell of queue pair {qpn:#x}, which is not there")),
         }
@@ -199,6 +203,7 @@ impl Engine {
             message::Body::Refused { sequence, reason } => self.refused(&mut qp, sequence, reason),
         }
         self.qps.insert(to, qp);
+        self.fail_doomed();
     }
 
     /// Something is due.
@@ -258,6 +263,15 @@ impl Engine {
         self.errored.remove(&qpn);
     }
 
+    /// A completion queue that was full takes the queue pairs down that lost a CQE to it.
+    fn fail_doomed(&mut self) {
+        for qpn in std::mem::take(&mut self.doomed) {
+            if self.qps.get(&qpn).is_some_and(|qp| qp.state != State::Error) {
+                self.fail(qpn, "its completion queue was full");
+            }
+        }
+    }
+
     fn fail_taken(&mut self, qp: &mut QueuePair, why: &str) {
         if qp.state != State::Error {
             self.note(&Entry::QpError { qp: qp.qpn, why: why.to_owned() });
@@ -281,11 +295,12 @@ impl Engine {
             return self.trouble(format!("a completion for queue {cqn:#x}, which is not there"));
         };
         if cq.is_overrun {
-            return;
+            return self.doomed.push(completion.qpn);
         }
         let consumer = self.memory.word(cq.doorbell).map_or(0, low24);
         if cq.is_full(consumer) {
             cq.is_overrun = true;
+            self.doomed.push(completion.qpn);
             self.effects.push(Effect::Asynchronous(Asynchronous::CqOverrun(cqn)));
             return self.note(&Entry::Overrun { cq: cqn, qp: completion.qpn });
         }

@@ -222,4 +222,5 @@ fn a_full_completion_queue_loses_its_cqe_and_says_so() {
     assert_eq!(pair.cqes(0), 16);
     let told = pair.wanted.iter().any(|(_, effect)| matches!(effect, Effect::Asynchronous(Asynchronous::CqOverrun(CQN))));
     assert!(told);
+    assert_eq!(pair.engines[0].qps[&QPN].state, State::Error);
 }
