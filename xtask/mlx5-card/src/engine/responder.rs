@@ -88,7 +88,11 @@ impl Engine {
             }
         };
         let refusal = if let Body::Refused { reason, .. } = &answer { Some(*reason) } else { None };
-        self.send(qp, from, answer);
+        match refusal {
+            // A queue pair that is its own peer fails with what was wrong, before it fails for having been asked for it.
+            Some(reason) if from == (Address { function: self.function, qpn: qp.qpn }) => self.refused(qp, request.sequence, reason),
+            _ => self.send(qp, from, answer),
+        }
         match refusal {
             None => {}
             Some(Refusal::ReceiverNotReady(_)) => self.wire(from.qpn, request.sequence, "receiver-not-ready"),

@@ -99,6 +99,17 @@ fn an_access_that_is_not_allowed_ends_both_queue_pairs() {
 }
 
 #[test]
+fn a_queue_pair_that_is_its_own_peer_is_told_what_was_wrong() {
+    let mut pair = Pair::new(Transport::Reliable);
+    let own = pair.engines[0].qps.get_mut(&QPN).unwrap();
+    own.attributes.remote_function = Some(0);
+    pair.post(0, 0, WRITE, &remote(0xaffc, KEY));
+    pair.carry(none);
+    let failed = pair.cqe(0, 0);
+    assert_eq!((opcode(&failed), failed[55], pair.cqes(0)), (13, 0x13, 1));
+}
+
+#[test]
 fn after_an_error_everything_posted_is_flushed() {
     let mut pair = Pair::new(Transport::Reliable);
     pair.post_receive(0, 0, 8);
