@@ -9,6 +9,9 @@ use crate::engine::mkey::RESERVED_LKEY;
 pub const BOARD_ID: &[u8; 16] = b"RDMASCOPE_EMU\0\0\0";
 /// Where it lies in the answer of QUERY_ADAPTER (`vsd_contd_psid`).
 const BOARD_ID_AT: usize = 16 + 240;
+/// The vendor's number with the IEEE, and where it lies there (`ieee_vendor_id`).
+const IEEE_VENDOR: u32 = 0x02c9;
+const IEEE_VENDOR_AT: usize = 16 + 24;
 
 pub fn query_capabilities(function: &mut Function, input: &[u8], output: &mut [u8]) -> Answer {
     let number = be32(input, 4) as u16 >> 1;
@@ -29,6 +32,7 @@ pub fn set_capabilities(function: &mut Function, input: &[u8], _: &mut [u8]) -> 
 
 pub fn query_adapter(_: &mut Function, _: &[u8], output: &mut [u8]) -> Answer {
     put(output, BOARD_ID_AT, BOARD_ID);
+    put(output, IEEE_VENDOR_AT, &IEEE_VENDOR.to_be_bytes());
     Ok(String::new())
 }
 
