@@ -5,6 +5,7 @@
 //! with tests: xtask compares the two.
 
 mod device;
+mod ethernet_control;
 mod event_path;
 
 #[path = "../support"]

@@ -104,6 +104,10 @@ pub fn run(kernel: &str, binaries: &[Binary], card: Option<&Card>, counts: &mut 
         }
         fs::create_dir_all(&out)?;
         let card = card.map(|card| with_log(card, &out));
+        let binary = &fitting(binary, card.as_ref());
+        if binary.modules.is_empty() {
+            continue;
+        }
         let job = job(kernel.clone(), binary, card.as_ref())?;
         let outcome = vm::boot(&job, &out, &mut |letter, seen| match seen {
             Seen::Console(line) if is_pair => println!("[{letter}] {line}"),
@@ -127,6 +131,17 @@ pub fn run(kernel: &str, binaries: &[Binary], card: Option<&Card>, counts: &mut 
         0 => Ok(()),
         failed => Err(exit::coded(1, format!("{failed} tests failed on {}", kernel.name))),
     }
+}
+
+/// The binary with those of its modules that the card's link lets run; what is left out is said.
+fn fitting(binary: &Binary, card: Option<&Card>) -> Binary {
+    let Some(card) = card.filter(|_| binary.kind == Kind::Card) else { return binary.clone() };
+    let modules = modules::fitting(&binary.modules, card.link);
+    println!("the card is on {}", card.link.name());
+    for module in binary.modules.iter().filter(|module| !modules.contains(module)) {
+        println!("{module} is left out: it wants --link {}", vm::Link::Ethernet.name());
+    }
+    Binary { modules, ..binary.clone() }
 }
 
 /// The result of one module; ending without one (a crash, a kill) is a failure, and so is running fewer tests than it has.

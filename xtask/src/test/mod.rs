@@ -18,6 +18,9 @@ const PHASE_DEADLINE: Duration = Duration::from_secs(1800);
 /// The kernels of a run that names none: one whose soft-RoCE works in the poster's own call, and one where workqueues do it.
 const EVERYDAY: [&str; 2] = ["6.1", "7"];
 
+/// The links that the emulated card has in turn, kernel by kernel, where none is named.
+const LINKS: [vm::Link; 2] = [vm::Link::Ethernet, vm::Link::Infiniband];
+
 /// Options of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -102,6 +105,7 @@ fn phases(args: &Args, kernels: &[String], counts: &mut Counts) -> Result<()> {
     let rest = guests::without_once(&binaries);
     for (at, kernel) in kernels.iter().enumerate() {
         let binaries = if at > 0 && args.kernels.is_empty() && args.filter.is_none() { &rest } else { &binaries };
+        let card = card.clone().map(|card| vm::Card { link: args.card.link().unwrap_or(LINKS[at % LINKS.len()]), ..card });
         if let Err(error) = phase(&format!("guest tests on {kernel}"), || guests::run(kernel, binaries, card.as_ref(), counts, &mut rows)) {
             println!("xtask: {error:#}");
             first_failure.get_or_insert(error);

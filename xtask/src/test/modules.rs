@@ -2,6 +2,7 @@
 //! from: no list is kept by hand, and a file whose tests are in no binary is an error.
 
 use crate::paths;
+use crate::vm::Link;
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,6 +18,9 @@ const LONG: &str = "_delay";
 /// These ask what the tool does with its peer, its threads and its captures, hardly what the kernel does: a run of several everyday
 /// kernels has them once, on the first. Kernels that are named have them each.
 const ONCE: [&str; 2] = ["vm_session", "vm_costs"];
+
+/// How modules are called that want a card on Ethernet.
+const ETHERNET: &str = "card_ethernet_";
 
 /// Where tests run; each kind is one binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,6 +125,11 @@ pub fn without_once(modules: &[Module]) -> Vec<Module> {
     modules.iter().filter(|module| !ONCE.contains(&module.to_string().as_str())).cloned().collect()
 }
 
+/// Those that fit a card on this link: a few want Ethernet, and say so in their names.
+pub fn fitting(modules: &[Module], link: Link) -> Vec<Module> {
+    modules.iter().filter(|module| link == Link::Ethernet || !module.to_string().starts_with(ETHERNET)).cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +200,15 @@ mod tests {
     fn what_hardly_asks_the_kernel_runs_once() {
         let all = modules(&[(Kind::Vm, "session"), (Kind::Vm, "verbs"), (Kind::Pair, "truth"), (Kind::Pair, "session")]);
         assert_eq!(names(&without_once(&all)), ["vm_verbs", "pair_truth", "pair_session"]);
+    }
+
+    #[test]
+    fn what_wants_ethernet_is_left_out_elsewhere() {
+        let all = modules(&[(Kind::Card, "ethernet_control"), (Kind::Card, "device")]);
+        assert_eq!(names(&fitting(&all, Link::Infiniband)), ["card_device"]);
+        assert_eq!(fitting(&all, Link::Ethernet), all);
+        let has_one = files(Kind::Card).unwrap().iter().any(|file| format!("card_{file}").starts_with(ETHERNET));
+        assert!(has_one);
     }
 
     #[test]

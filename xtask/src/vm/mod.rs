@@ -16,9 +16,7 @@ mod stale_code;
 mod try_kvm;
 mod watch;
 
-#[cfg(test)]
-pub use card::Link;
-pub use card::{Card, CardArgs, Device};
+pub use card::{Card, CardArgs, Device, Link};
 pub use cli::{Command, run};
 pub use job::{Guest, Job, boot};
 pub use kernel::{Kernel, ensure as ensure_kernel, named as kernels_named};

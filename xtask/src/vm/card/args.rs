@@ -41,6 +41,11 @@ pub struct CardArgs {
 }
 
 impl CardArgs {
+    /// The link, where one was named.
+    pub fn link(&self) -> Option<Link> {
+        self.link
+    }
+
     /// Whether any of them was given.
     pub fn is_any_given(&self) -> bool {
         self.link.is_some() || self.card.is_some() || self.card_log.is_some() || self.card_args.is_some()

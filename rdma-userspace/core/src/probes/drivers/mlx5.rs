@@ -1,4 +1,4 @@
-//! mlx5: irq → event queue → tasklet → driver callback → completion handler. Not testable without a card; attaches without one.
+//! mlx5: irq → event queue → tasklet → driver callback → completion handler. Seen firing on an emulated card; attaches without one.
 //!
 //! `mlx5_core_cq.irqn` gives the CQ's interrupt exactly. A completion handler outside of the tasklet comes from an error path.
 
@@ -16,7 +16,7 @@ pub const MLX5: Driver = Driver {
     provider: Some(Provider::One("mlx5")),
     completion: Some(CompletionShape::TaskletPerCq),
     mark: "mlx5_ib_cq_comp",
-    tried: Tried::Attaches,
+    tried: Tried::FiresEmulated,
     chains: &[Chain {
         has: &[],
         lacks: &[],
@@ -55,7 +55,7 @@ pub const MLX5: Driver = Driver {
             name: "mlx5_ib_poll_cq (kernel consumers)",
             candidates: &[Candidate::with("mlx5_ib_poll_cq", Program::Mlx5PollCq, &[&["struct ib_cq *"]])],
             silence: Some(
-                "kernel consumers only: it never runs for user-space verbs, so 0 hits is the right answer; no control possible without a card",
+                "kernel consumers only: it never runs for user-space verbs, so 0 hits is the right answer; only a kernel consumer would be its control, and a run has none",
             ),
             for_every_device: true,
             ..Hook::KPROBE

@@ -149,6 +149,8 @@ pub enum Cover {
 pub enum Tried {
     /// Its events have been seen and checked.
     Fires,
+    /// Its events have been seen and checked on an emulated card, under the kernel's own driver.
+    FiresEmulated,
     /// Its hooks attach without a device; that they fire has not been seen.
     Attaches,
     /// Written from the driver's source; no kernel at hand has the driver.
@@ -160,6 +162,7 @@ impl Tried {
     pub const fn text(self) -> &'static str {
         match self {
             Tried::Fires => "seen firing",
+            Tried::FiresEmulated => "seen firing on an emulated card",
             Tried::Attaches => "attaches without a device; firing not seen",
             Tried::Source => "written from the source; never attached",
         }
