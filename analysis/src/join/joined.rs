@@ -15,6 +15,10 @@ pub struct Joined {
     pub idle_exit_cpu: Option<u32>,
     /// The thread left its CPU in the blocking read and was switched in again for the event of this sample.
     pub slept: bool,
+    /// The handler was called from the driver's own callback (`mlx5_ib_cq_comp` and its like), and a record shows it.
+    pub callback: bool,
+    /// K1 is the begin of the driver's own handler: the record of the interrupt itself is not there.
+    pub own_handler_for_interrupt: bool,
 }
 
 /// What the joins found of a sample; positions are into the window.

@@ -2,8 +2,9 @@
 //!
 //! All durations are nanoseconds. A value that cannot be stood behind is `None`, and printing says so.
 pub use crate::explain::model::{
-    Agreement, Band, Breakdown, Bypass, BypassCalls, Cause, Culprit, Interference, OverlayItem, Place, SideLine, SidesTable, SilentHook,
-    SlowCauses, SlowPair, SlowSample, SlowStage, Source, StageStat, TwoSides,
+    AbsentHook, Agreement, Band, Breakdown, Bypass, BypassCalls, Cause, Chains, Culprit, Expected, Failure, FireReport, HookFired,
+    Interference, Judgement, OverlayItem, Place, SideLine, SidesTable, SilentHook, SlowCauses, SlowPair, SlowSample, SlowStage, Source,
+    StageMedian, StageStat, Step, StepSeen, TwoSides,
 };
 pub use crate::stats::{Latency, Quantile};
 pub use crate::trace::model::TraceReport;

@@ -24,3 +24,11 @@ pub(super) const QP: u64 = 0xffff_8880_0400_0000;
 pub(super) const WORK: u64 = 0xffff_8880_0400_0400;
 /// The network device's interrupt.
 pub(super) const IRQ: u32 = 25;
+/// mlx5's own object of the CQ.
+pub(super) const DRIVER_CQ: u64 = 0xffff_8880_0100_00e0;
+/// mlx5's number of the CQ.
+pub(super) const CQN: u32 = 0x412;
+/// mlx5's event queue.
+pub(super) const EVENT_QUEUE: u64 = 0xffff_8880_0500_0000;
+/// The interrupt of the CQ's completion vector.
+pub(super) const COMPLETION_IRQ: u32 = 61;

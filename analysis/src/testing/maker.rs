@@ -202,4 +202,34 @@ impl Maker {
         self.tasklet_on(1, 0);
         self.wake(sample, 0, true);
     }
+
+    /// A card of mlx5: interrupt, request for the tasklet, tasklet, callback, handler.
+    pub fn send_mlx5(&mut self, sample: &mut Sample) {
+        sample.end_wr_id = sample.begin_wr_id + 1;
+        sample.post_begin_ns = self.now;
+        self.wait("post", 400);
+        sample.post_end_ns = self.now;
+        sample.arm_ns = sample.post_end_ns + 50;
+        sample.wait_begin_ns = sample.arm_ns + 400;
+        self.now = sample.wait_begin_ns + 700;
+        self.emit(0, TID, Body::SchedSwitch(Switch { prev_pid: TID, next_pid: 0, ..Switch::default() }));
+        *self.truth.entry("device + network").or_default() += self.now - sample.post_end_ns;
+        self.wait("device + network", 3_000);
+        self.emit(1, 0, Body::IrqEntry(Irq { irq: COMPLETION_IRQ, reserved: 0 }));
+        self.wait("hard irq", 80);
+        self.emit(1, 0, Body::DriverIrq(DriverEntry { object: EVENT_QUEUE, irq: COMPLETION_IRQ, reserved: 0 }));
+        self.wait("hard irq", 200);
+        let cq = DriverCq { driver_cq: DRIVER_CQ, cqn: CQN, irq: COMPLETION_IRQ };
+        self.emit(1, 0, Body::DriverEnqueue(cq));
+        self.wait("bottom-half wait", 100);
+        self.emit(1, 0, Body::IrqExit(Irq { irq: COMPLETION_IRQ, reserved: 0 }));
+        self.wait("bottom-half wait", 60);
+        self.emit(1, 0, Body::SoftirqEntry(Softirq { vec: 6, reserved: 0 }));
+        self.wait("bottom-half wait", 60);
+        self.emit(1, 0, Body::TaskletEntry(Tasklet { tasklet: EVENT_QUEUE, func: 2 }));
+        self.wait("bottom half", 60);
+        self.emit(1, 0, Body::DriverComp(cq));
+        self.wait("bottom half", 40);
+        self.wake(sample, 0, true);
+    }
 }

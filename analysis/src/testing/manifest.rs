@@ -22,6 +22,7 @@ pub(super) fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         silence: silence.map(Into::into),
     };
     let two = scenario == Scenario::TwoGuests;
+    let (name, driver) = if scenario == Scenario::SendMlx5 { ("mlx5_0", "mlx5_core") } else { ("rxe0", "rdma_rxe") };
     Manifest {
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
@@ -30,7 +31,7 @@ pub(super) fn manifest(scenario: Scenario, per_round: u32) -> Manifest {
         side: Side::Client,
         server_side: ServerSide::Unknown,
         host: Host { kernel: "6.1.0-fixture".into(), cpus: 2, boot_id: "fixture".into(), emulated: true, ..Host::default() },
-        device: Device { name: "rxe0".into(), driver: "rdma_rxe".into(), ..Device::default() },
+        device: Device { name: name.into(), driver: driver.into(), ..Device::default() },
         run: Run {
             index: 0,
             op,

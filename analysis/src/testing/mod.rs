@@ -1,5 +1,5 @@
 //! Synthetic captures with a known truth, for tests and for trying charts. The event orders are those of real kernels
-//! (6.1: tasklet and inline completion; 6.12: workqueue and nested handler; two guests: interrupt and NAPI); the durations are made up.
+//! (6.1: tasklet and inline completion; 6.12: workqueue and nested handler; two guests: interrupt and NAPI; mlx5: interrupt, tasklet and callback); the durations are made up.
 mod ids;
 mod maker;
 mod manifest;
@@ -48,6 +48,7 @@ pub fn generate(scenario: Scenario, rounds: u32, per_round: u32, seed: u64) -> F
                 Scenario::ReadPoll => maker.read_poll(&mut sample),
                 Scenario::ReadInline61 => maker.read_inline(&mut sample),
                 Scenario::TwoGuests => maker.two_guests(&mut sample),
+                Scenario::SendMlx5 => maker.send_mlx5(&mut sample),
             }
             maker.now = sample.done_ns + 300;
             if maker.traced {

@@ -220,7 +220,7 @@ fn the_report_says_what_it_must() {
     let text = String::from_utf8(out).expect("text");
     assert!(text.starts_with("! EMULATED"), "{text}");
     assert!(!text.contains('\x1b'), "colours without a terminal");
-    assert_eq!(report.runs.len(), 5);
+    assert_eq!(report.runs.len(), Scenario::ALL.len());
     for run in &report.runs {
         let breakdown = run.breakdown.as_ref().expect("traced");
         assert_eq!((breakdown.lost, breakdown.joined), (0, 1200));
@@ -244,7 +244,7 @@ fn the_report_says_what_it_must() {
         assert_eq!(latency, breakdown.slow[0].total_ns);
     }
     let slept: Vec<Option<f64>> = report.runs.iter().map(|run| run.slept_share).collect();
-    assert_eq!(slept, [Some(1.0), Some(1.0), None, Some(0.0), Some(1.0)]);
+    assert_eq!(slept, [Some(1.0), Some(1.0), None, Some(0.0), Some(1.0), Some(1.0)]);
     let new_kernel = report.runs[1].breakdown.as_ref().expect("traced");
     assert!(new_kernel.stages.iter().any(|stage| stage.stage == StageId::TaskWorkqueue));
     assert!(!report.runs[0].breakdown.as_ref().expect("traced").stages.iter().any(|stage| stage.stage.name().contains("workqueue")));

@@ -3,6 +3,7 @@
 mod captures;
 mod damage;
 mod docs;
+mod fire;
 mod hostile;
 mod interleaved;
 mod join;

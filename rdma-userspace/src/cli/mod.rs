@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Each asks a lower layer and turns its answer into text and an exit code.
 mod compare;
 mod doctor;
+mod doctor_fire;
 mod doctor_probes;
 pub mod exit;
 mod named_value;
@@ -54,7 +55,7 @@ enum Command {
     Compare(compare::Args),
     /// Open a capture, or a folder of captures, and report.
     Report(report::Args),
-    /// What this machine is, and what it does to a measurement. Changes nothing.
+    /// What this machine is, and what it does to a measurement. Changes nothing. --fire DEVICE proves a device's hooks.
     Doctor(doctor::Args),
     /// A software RDMA device (soft-RoCE, rdma_rxe) on a network interface.
     SoftRoce(soft_roce::Args),

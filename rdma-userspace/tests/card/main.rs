@@ -7,9 +7,11 @@
 mod device;
 mod ethernet_control;
 mod event_path;
+mod fire;
 
 #[path = "../support"]
 mod support {
+    pub mod bundle;
     #[expect(dead_code, reason = "the tests on soft-RoCE need a part of their own")]
     pub mod program;
 }

@@ -37,6 +37,12 @@ fn wrong_usage_is_exit_code_2_and_says_what_to_do() {
         (vec!["serve", "--port", "0"], "--port"),
         (vec!["serve", "--max-memory", "0"], "--max-memory"),
         (vec!["soft-roce", "up", "no-such-netdev"], "no-such-netdev"),
+        (vec!["doctor", "--bundle", "new.json"], "--fire"),
+        (vec!["doctor", "--fire"], "--fire <DEVICE>"),
+        (vec!["doctor", "--fire", "rxe0", "--probes"], "--probes"),
+        (vec!["doctor", "--fire", "rxe0", "--device", "rxe0"], "--device"),
+        (vec!["doctor", "--fire", "no_such_device", "--bundle", file], "overwrites nothing"),
+        (vec!["doctor", "--fire", "no_such_device", "--bundle", "/no/such/folder/new"], "cannot be written"),
     ] {
         let (code, text) = end(&arguments);
         assert_eq!(code, Some(2), "{arguments:?}: {text}");
@@ -66,6 +72,28 @@ fn a_missing_device_is_exit_code_69() {
         let (code, text) = end(arguments);
         assert_eq!(code, Some(69), "{arguments:?}: {text}");
         assert!(text.contains("RDMA device"), "{text}");
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_cannot_be_proven_and_leaves_no_bundle() {
+    let dir = tempfile::tempdir().expect("dir");
+    let bundle = dir.path().join("bundle.json");
+    // A name is no path, either.
+    for device in ["no_such_device", "../net/lo"] {
+        let (code, text) = end(&["doctor", "--fire", device, "--bundle", bundle.to_str().expect("plain")]);
+        assert_eq!(code, Some(69), "{device}: {text}");
+        assert!(text.contains("no RDMA device"), "{text}");
+        assert!(!bundle.exists(), "an empty bundle is left behind");
+    }
+}
+
+#[test]
+fn the_help_of_doctor_tells_of_the_proof_and_its_bundle() {
+    let (code, text) = end(&["doctor", "--help"]);
+    assert_eq!(code, Some(0), "{text}");
+    for words in ["--fire <DEVICE>", "--bundle <FILE>", "sent to strangers", "sudo rdmascope doctor --fire mlx5_0"] {
+        assert!(text.contains(words), "`{words}` is not in\n{text}");
     }
 }
 

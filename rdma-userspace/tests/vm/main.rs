@@ -8,6 +8,7 @@ mod costs;
 mod delay_inside;
 mod delays;
 mod drivers;
+mod fire;
 mod interference;
 mod observer;
 mod plan;
@@ -20,6 +21,7 @@ mod verbs;
 
 #[path = "../support"]
 mod support {
+    pub mod bundle;
     #[expect(dead_code, reason = "the tests between two guests need a part of their own")]
     pub mod injector;
     pub mod judge;

@@ -19,6 +19,7 @@ pub(super) use path::Path;
 pub(super) fn join(path: &Path<'_, '_>, joined: &mut Joined) -> bool {
     // Where the shape is not known nothing is guessed: the run's warnings say so.
     let Some(shape) = path.facts.shape else { return false };
+    joined.callback = path.is_in_callback();
     match shape {
         CompletionShape::TaskletPerCq if path.facts.records(Kind::DriverComp) => tasklet_per_cq::join(path, joined),
         CompletionShape::TaskletPerCq | CompletionShape::Tasklet => tasklet::join(path, joined),

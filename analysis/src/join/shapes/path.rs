@@ -65,6 +65,12 @@ impl Path<'_, '_> {
         None
     }
 
+    /// Is the handler nested in the driver's callback of its CQ?
+    pub(super) fn is_in_callback(&self) -> bool {
+        let Body::CompHandler(CompHandler { cq, .. }) = self.event(self.handler).body else { return false };
+        self.callback(cq, self.learned.driver_cq(cq)).is_some()
+    }
+
     /// The last bottom half that began in this context.
     pub(super) fn half(&self, end: usize, since: Option<usize>) -> Option<usize> {
         let mut own = None;
@@ -144,6 +150,7 @@ impl Path<'_, '_> {
         let pid = |at: usize| self.event(at).header.pid;
         if let Some(entry) = found.interrupt.entry.or(found.own) {
             joined.chain.set(Point::CompIrq, ts(entry));
+            joined.own_handler_for_interrupt = found.interrupt.entry.is_none();
         }
         let threaded =
             found.own.filter(|own| found.interrupt.entry.is_some_and(|entry| !same(&self.event(*own).header, &self.event(entry).header)));

@@ -1,7 +1,10 @@
 //! The report in the terminal: warnings, one line per operation and mode, the stages of event mode, the comparisons.
+mod fire;
 mod parts;
 mod runs;
 mod sides;
+
+pub use fire::fire;
 
 use crate::report::model::Report;
 use crate::report::{Headline, headline};
