@@ -67,7 +67,8 @@ fn tells_nothing_of_its_owner(bundle: &str, name: &str) {
         let mac = told(format!("{}/address", entry.path().display()));
         hidden.extend(Some(mac).filter(|mac| !mac.is_empty() && mac != "00:00:00:00:00:00"));
     }
-    for hidden in &hidden {
+    // The loopback address is everybody's.
+    for hidden in hidden.iter().filter(|it| *it != "::1") {
         assert!(hidden.len() > 3, "`{hidden}` is too short to search for: {hidden:?}");
         assert!(!bundle.contains(hidden.as_str()), "`{hidden}` is in the bundle: {bundle}");
     }

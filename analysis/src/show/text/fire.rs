@@ -158,7 +158,10 @@ fn stages(text: &mut String, report: &FireReport, style: Style) {
 
 fn conclusion(text: &mut String, report: &FireReport, style: Style) {
     if report.is_proven() {
-        let _ = writeln!(text, "{}: every hook that must fire did, and {}.", style.bold("PROVEN"), whole(&report.chains));
+        let others = report.chains.judged() - report.chains.complete.min(report.chains.judged());
+        let dropped = report.missed_probes.filter(|dropped| others > 0 && others <= *dropped);
+        let dropped = dropped.map_or(String::new(), |_| "; the others are no more than the probe hits that the kernel dropped".into());
+        let _ = writeln!(text, "{}: every hook that must fire did, and {}{dropped}.", style.bold("PROVEN"), whole(&report.chains));
         return;
     }
     let _ = writeln!(text, "{}:", style.bold("NOT PROVEN"));
