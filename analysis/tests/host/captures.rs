@@ -428,6 +428,11 @@ fn whose_driver_the_device_has_explains_the_silence_of_drivers_hooks_only() {
 fn an_emulated_card_is_named_at_the_top_and_tells_no_cost_of_polling() {
     let emulated = reported(|fixture| fixture.manifest.device.board = Some(format!("{}_001", capture::manifest::EMULATED_BOARD)));
     assert!(emulated.warnings.iter().any(|it| it.starts_with("EMULATED DEVICE (all runs)")), "{:?}", emulated.warnings);
+    let pages = tempfile::tempdir().expect("dir");
+    analysis::show::html::write(&emulated, pages.path()).expect("a page");
+    let charts: Vec<_> = fs::read_dir(pages.path().join("charts")).expect("charts").map(|it| it.expect("a file").path()).collect();
+    let bands = charts.iter().find(|path| path.to_string_lossy().ends_with("bands.svg")).expect("a chart");
+    assert!(fs::read_to_string(bands).expect("text").contains("EMULATED DEVICE"), "a chart goes about alone");
     let verdict = &emulated.comparisons[0].verdict;
     assert!(verdict.why_withheld().is_some_and(|why| why.contains("a program that takes a CPU of its own")), "{verdict}");
     let real = reported(|fixture| fixture.manifest.device.board = Some("MT_0000000008".to_owned()));

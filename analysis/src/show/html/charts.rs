@@ -56,7 +56,9 @@ fn joined(run: &RunReport) -> String {
 }
 
 fn place(run: &RunReport) -> String {
-    format!("kernel {}, {} ({})", run.manifest.host.kernel, run.manifest.device.name, run.manifest.device.driver)
+    let device = &run.manifest.device;
+    let emulated = if device.is_emulated() { ", EMULATED DEVICE" } else { "" };
+    format!("kernel {}, {} ({}{emulated})", run.manifest.host.kernel, device.name, device.driver)
 }
 
 /// The distributions of a group: untraced rounds in the colour of their mode; `probed` adds those with probes in grey.
