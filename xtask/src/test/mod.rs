@@ -81,10 +81,12 @@ fn phases(args: &Args, kernels: &[String], counts: &mut Counts) -> Result<()> {
     if !args.guests_only {
         phase("lints", || {
             cargo(&["clippy", "--locked", "--all-targets", "--", "-D", "warnings"])?;
+            cargo(&["clippy", "--locked", "--package", "mlx5-card", "--all-targets", "--", "-D", "warnings"])?;
             cargo(&["clippy", "--locked", "--package", "ebpf-probes", "--lib", "--tests", "--features", "host", "--", "-D", "warnings"])
         })?;
         phase("unit tests", || {
             tests(&["test", "--locked"], counts)?;
+            tests(&["test", "--locked", "--package", "mlx5-card"], counts)?;
             tests(&["test", "--locked", "--package", "ebpf-probes", "--lib", "--features", "host"], counts)
         })?;
     }
