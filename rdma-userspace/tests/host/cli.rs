@@ -40,6 +40,7 @@ fn wrong_usage_is_exit_code_2_and_says_what_to_do() {
         (vec!["doctor", "--bundle", "new.json"], "--fire"),
         (vec!["doctor", "--fire"], "--fire <DEVICE>"),
         (vec!["doctor", "--fire", "rxe0", "--probes"], "--probes"),
+        (vec!["doctor", "--fire", "rxe0", "--kallsyms", "x"], "--kallsyms"),
         (vec!["doctor", "--fire", "rxe0", "--device", "rxe0"], "--device"),
         (vec!["doctor", "--fire", "no_such_device", "--bundle", file], "overwrites nothing"),
         (vec!["doctor", "--fire", "no_such_device", "--bundle", "/no/such/folder/new"], "cannot be written"),

@@ -12,6 +12,10 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"RDME");
 pub const NAMES: [&str; 8] =
     ["hold-interrupt-us", "late-eqe-us", "coalesce", "foreign-eqes", "delay-us", "jitter-us", "loss-ppm", "reorder-ppm"];
 
+/// The most that the guest may write to each of them, in that order: a second, 64 EQEs, all of a million messages. More is taken for
+/// the limit.
+const LIMITS: [u32; NAMES.len()] = [1_000_000, 1_000_000, 64, 64, 1_000_000, 1_000_000, 1_000_000, 1_000_000];
+
 /// Something that the guest asks for by a word after the knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -83,7 +87,7 @@ impl Knobs {
     pub fn write(&mut self, offset: u64, value: u32) -> Option<Turned> {
         let knob = ((offset / 4) as usize).checked_sub(1)?;
         if let Some(place) = self.values.get_mut(knob) {
-            *place = value;
+            *place = value.min(LIMITS[knob]);
             return Some(Turned::Knob(NAMES[knob]));
         }
         match knob - NAMES.len() {
@@ -114,6 +118,8 @@ mod tests {
         assert_eq!(knobs.write(0, 1), None);
         assert_eq!(knobs.write(4, 17), Some(Turned::Knob("hold-interrupt-us")));
         assert_eq!((knobs.hold_interrupt_us(), knobs.read(4)), (17, 17));
+        knobs.write(16, u32::MAX);
+        assert_eq!(knobs.read(16), 64);
         let after = 4 * (1 + NAMES.len() as u64);
         assert_eq!(knobs.write(after, 0), Some(Turned::Action(Action::Port(false))));
         assert_eq!(knobs.write(after + 4, 0x41), Some(Turned::Action(Action::FailQueuePair(0x41))));

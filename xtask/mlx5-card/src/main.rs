@@ -90,7 +90,14 @@ enum Link {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    let oracle = Arc::new(Oracle::new(cli.log.as_deref()).with_context(|| format!("creating {:?}", cli.log.as_deref()))?);
+    let mut paths: Vec<_> = cli.socket.iter().chain(&cli.log).map(std::path::absolute).collect::<Result<_, _>>()?;
+    paths.sort();
+    if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
+        bail!("{} is named twice", twice[0].display());
+    }
+    let oracle = Arc::new(
+        Oracle::new(cli.log.as_deref()).with_context(|| format!("creating {}", cli.log.as_deref().unwrap_or("".as_ref()).display()))?,
+    );
     let settings = Settings {
         functions: cli.socket.len(),
         is_ethernet: cli.link == Link::Ethernet,
@@ -116,6 +123,9 @@ fn main() -> Result<()> {
         }
     }
     oracle.flush();
+    if !oracle.is_whole() {
+        broken.push("the log is not whole".to_owned());
+    }
     if !broken.is_empty() {
         bail!("{}", broken.join("; "));
     }

@@ -134,13 +134,14 @@ struct Line<'a> {
 pub struct Oracle {
     origin: Instant,
     out: Mutex<Option<BufWriter<File>>>,
+    is_wanted: bool,
 }
 
 impl Oracle {
     /// A log in `path`; without one only the clock.
     pub fn new(path: Option<&Path>) -> std::io::Result<Self> {
         let out = path.map(File::create).transpose()?.map(|file| BufWriter::with_capacity(1 << 18, file));
-        Ok(Self { origin: Instant::now(), out: Mutex::new(out) })
+        Ok(Self { origin: Instant::now(), is_wanted: out.is_some(), out: Mutex::new(out) })
     }
 
     /// The device's clock in ticks of 1/[`CLOCK_KHZ`] ms.
@@ -160,8 +161,13 @@ impl Oracle {
         }
         let Ok(mut out) = self.out.lock() else { return };
         let Some(file) = out.as_mut() else { return };
-        let written = serde_json::to_writer(&mut *file, &Line { t_ns, function, entry }).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|()| file.write_all(b"\n")) {
+        // In one piece: what is in the file when the process is killed are whole lines.
+        let line = serde_json::to_vec(&Line { t_ns, function, entry }).map_err(std::io::Error::from);
+        let written = line.and_then(|mut line| {
+            line.push(b'\n');
+            file.write_all(&line)
+        });
+        if let Err(error) = written {
             eprintln!("mlx5-card: the log ends here: {error}");
             *out = None;
         }
@@ -172,19 +178,35 @@ impl Oracle {
         self.note(function, &Entry::Trouble { what: what.into() });
     }
 
-    /// Hands everything to the file.
+    /// Hands everything to the file; an error ends the log, and is said.
     pub fn flush(&self) {
-        if let Ok(mut out) = self.out.lock()
-            && let Some(file) = out.as_mut()
-        {
-            let _ = file.flush();
+        let Ok(mut out) = self.out.lock() else { return };
+        let Some(file) = out.as_mut() else { return };
+        if let Err(error) = file.flush() {
+            eprintln!("mlx5-card: the log ends here: {error}");
+            *out = None;
         }
+    }
+
+    /// Whether a log that was asked for is whole so far.
+    pub fn is_whole(&self) -> bool {
+        !self.is_wanted || self.out.lock().is_ok_and(|out| out.is_some())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_not_whole() {
+        let oracle = Oracle::new(Some(Path::new("/dev/full"))).unwrap();
+        oracle.note_at(17, 1, &Entry::Overrun { cq: 1, qp: 2 });
+        assert!(oracle.is_whole());
+        oracle.flush();
+        assert!(!oracle.is_whole());
+        assert!(Oracle::new(None).unwrap().is_whole());
+    }
 
     #[test]
     fn a_line_is_flat() {

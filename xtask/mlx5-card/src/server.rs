@@ -4,6 +4,7 @@ use crate::card::Card;
 use crate::front::pci;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio::{
@@ -24,7 +25,7 @@ struct Backend {
 }
 
 impl FunctionServer {
-    /// Listens at `socket` for function `function` of `card`. A socket of that name is replaced.
+    /// Listens at `socket` for function `function` of `card`. A socket of that name is replaced; any other file is left alone.
     pub fn listen(socket: &Path, function: usize, card: Arc<Card>) -> anyhow::Result<Self> {
         let vectors = card.vector_count(function);
         let regions = (0..VFIO_PCI_NUM_REGIONS)
@@ -43,10 +44,7 @@ impl FunctionServer {
         let irqs = (0..VFIO_PCI_NUM_IRQS)
             .map(|index| IrqInfo { index, count: if index == VFIO_PCI_MSIX_IRQ_INDEX { vectors } else { 0 }, flags: VFIO_IRQ_INFO_EVENTFD })
             .collect();
-        match std::fs::remove_file(socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        clear(socket)?;
         let server = Server::new(socket, true, irqs, regions)?;
         Ok(Self { server, backend: Backend { function, card } })
     }
@@ -54,6 +52,16 @@ impl FunctionServer {
     /// Serves one connection to its end.
     pub fn run(mut self) -> Result<(), vfio_user::Error> {
         self.server.run(&mut self.backend)
+    }
+}
+
+/// Removes a socket that an earlier card has left at this path.
+fn clear(socket: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(socket) {
+        Ok(there) if there.file_type().is_socket() => std::fs::remove_file(socket),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is something else than a socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -103,5 +111,23 @@ impl ServerBackend for Backend {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_socket_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("card.sock");
+        clear(&path).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        clear(&path).unwrap();
+        assert!(!path.exists());
+        std::fs::write(&path, "precious").unwrap();
+        assert_eq!(clear(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     }
 }

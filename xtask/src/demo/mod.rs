@@ -107,14 +107,23 @@ pub fn run(args: &Args) -> Result<()> {
     let compare = runner::Compare { samples: args.samples, extra: args.extra.clone() };
     let legs = legs::of(&devices, guests, &out, &compare);
     let mut measured = exit::DONE;
-    for leg in &legs {
+    for (at, leg) in legs.iter().enumerate() {
         step(&leg.says());
-        let code = measure(args, kernel.clone(), card.as_ref(), leg)?;
+        // What an earlier part has measured is reported all the same.
+        let code = match measure(args, kernel.clone(), card.as_ref(), leg) {
+            Err(error) if at > 0 => {
+                eprintln!("xtask: {error:#}");
+                exit::code_of(&error).max(exit::FAILED)
+            }
+            code => code?,
+        };
         if !ending::has_done_its_work(code) {
             eprintln!("xtask: the measurement ended with {code}; its files are in {}", paths::shown(&leg.out));
-            return Ending::of(code, None).outcome();
+            if at == 0 {
+                return Ending::of(code, None).outcome();
+            }
         }
-        measured = if measured == exit::DONE { code } else { measured };
+        measured = if measured == exit::DONE || !ending::has_done_its_work(code) { code } else { measured };
     }
     let captures = legs::captures(&legs, &out);
     step("report");

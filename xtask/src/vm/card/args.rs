@@ -26,7 +26,7 @@ impl Device {
 /// Options of commands whose guests may have an emulated card.
 #[derive(Debug, Default, clap::Args)]
 pub struct CardArgs {
-    /// What the card's port is connected to. Default: infiniband.
+    /// What the card's port is connected to. Default: infiniband; the tests take both in turn, kernel by kernel.
     #[arg(long)]
     link: Option<Link>,
     /// The program that plays the card. Default: the one of this workspace, which is built.
