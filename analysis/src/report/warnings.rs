@@ -131,16 +131,16 @@ pub(super) fn of_run(known: &Known<'_>) -> Vec<String> {
 /// Of the report as a whole.
 pub(super) fn of_report(runs: &[RunReport]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let emulated = runs.iter().filter(|run| run.manifest.host.emulated).count();
-    if emulated > 0 {
-        let which = if emulated == runs.len() { "all runs".into() } else { format!("{emulated} of {} runs", runs.len()) };
+    let which = |is: fn(&RunReport) -> bool| {
+        let n = runs.iter().filter(|run| is(run)).count();
+        (n > 0).then(|| if n == runs.len() { "all runs".to_owned() } else { format!("{n} of {} runs", runs.len()) })
+    };
+    if let Some(which) = which(|run| run.manifest.host.emulated) {
         warnings.push(format!(
             "EMULATED ({which}): instructions were emulated (TCG). Order, counts and shares hold; durations are the emulator's and say nothing of real hardware."
         ));
     }
-    let emulated = runs.iter().filter(|run| run.manifest.device.is_emulated()).count();
-    if emulated > 0 {
-        let which = if emulated == runs.len() { "all runs".into() } else { format!("{emulated} of {} runs", runs.len()) };
+    if let Some(which) = which(|run| run.manifest.device.is_emulated()) {
         warnings.push(format!(
             "EMULATED DEVICE ({which}): the driver is real, the card is a program. Which hook fires, in which order, and which record belongs to which WR hold; times are not those of any hardware, and what polling costs cannot be told (the card takes a CPU of its own)."
         ));

@@ -32,7 +32,8 @@ const WARM_UP_MAX: Duration = Duration::from_secs(90);
 pub struct FireArgs {
     /// Run a thousand SENDs with completion events over a loopback pair on this device, with every probe on, and judge each hook: how often
     /// it fired, how often it must have, and how many samples have their whole chain from the interrupt to the thread. Needs root. Exit
-    /// code 0: at least 99 % of the chains are whole (95 % where the kernel dropped hits) and every hook that must fire did; 1: not so, with the reason; 69: no such device.
+    /// code 0: at least 99 % of the chains are whole (95 % where the kernel dropped hits) and every hook that must fire did; 1: not so, with
+    /// the reason; 69: no such device.
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["device", "probes", "kallsyms", "btf", "module_btf", "modules", "root", "extract"])]
     pub fire: Option<String>,
 

@@ -146,7 +146,8 @@ impl Fabric {
         };
         let value = u32::from_le_bytes(bytes);
         match self.knobs.write(offset, value) {
-            Some(Turned::Knob(name)) => self.oracle.note(function, &Entry::Knob { name, value }),
+            // What is in force, which is the limit where more was asked for.
+            Some(Turned::Knob(name)) => self.oracle.note(function, &Entry::Knob { name, value: self.knobs.read(offset) }),
             Some(Turned::Action(Action::Port(is_up))) => {
                 self.oracle.note(function, &Entry::Knob { name: "port", value });
                 let knobs = self.knobs;
@@ -309,6 +310,8 @@ mod tests {
         let mut fabric = fabric(Knobs::default());
         fabric.turn(0, 4, &30_u32.to_le_bytes());
         assert_eq!(fabric.knobs.hold_interrupt_us(), 30);
+        fabric.turn(0, 4 * 4, &u32::MAX.to_le_bytes());
+        assert_eq!(fabric.knobs.foreign_eqes(), 64);
         fabric.turn(0, 4 * 9, &0_u32.to_le_bytes());
         assert!(!fabric.functions[0].engine.is_up && fabric.functions[1].engine.is_up);
     }

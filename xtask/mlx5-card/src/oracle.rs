@@ -109,9 +109,9 @@ pub enum Entry {
     },
     /// A knob was turned while the guest ran.
     Knob {
-        /// Its name, as the flag's.
+        /// Its name as in the table of knobs (`loss-ppm` for `--loss`); `port` and `fail-qp` for the two actions.
         name: &'static str,
-        /// Its new value.
+        /// Its value from now on, or that of the action.
         value: u32,
     },
     /// Something that the card does not know or that went wrong.

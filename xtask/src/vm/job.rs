@@ -98,16 +98,26 @@ pub fn boot(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resu
         return Err(exit::coded(2, "the card runs in the host's time, so that virtual time (icount) is of no use with it"));
     }
     let _lock = lock()?;
-    for _ in 0..STALE_CODE_MAX {
-        let outcome = attempt(job, out, show);
-        let victims = if outcome.is_err() { stale_code::victims(&run_folder(), &LETTERS) } else { Vec::new() };
-        if victims.is_empty() {
-            return outcome;
+    let mut died = 0;
+    loop {
+        match attempt(job, out, show)? {
+            Attempt::Ended(outcome) => return Ok(outcome),
+            Attempt::StaleCode { error, .. } if died == STALE_CODE_MAX => return Err(error),
+            Attempt::StaleCode { victims, .. } => {
+                died += 1;
+                let kept = keep_consoles(&victims)?;
+                println!("xtask: the emulator ran code that the guest had overwritten, and a kernel died of it: once more ({kept})");
+            }
         }
-        let kept = keep_consoles(&victims)?;
-        println!("xtask: the emulator ran code that the guest had overwritten, and a kernel died of it: once more ({kept})");
     }
-    attempt(job, out, show)
+}
+
+/// What one boot came to, where it is no plain error.
+enum Attempt {
+    /// Every guest gave its verdict.
+    Ended(Outcome),
+    /// Emulated guests died of the emulator's stale code; `error` is what there is to say where they are not booted again.
+    StaleCode { victims: Vec<char>, error: anyhow::Error },
 }
 
 /// The folder of the guests that run.
@@ -127,7 +137,7 @@ fn keep_consoles(letters: &[char]) -> Result<String> {
 }
 
 /// One boot of the job's guests.
-fn attempt(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Result<Outcome> {
+fn attempt(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Result<Attempt> {
     let emulator = if job.card.is_some() { card::find_emulator()? } else { Emulator::find()? };
     let accel = if job.icount { Accel::TcgIcount } else { try_kvm::choose(&job.kernel, &emulator)? };
     let folder = run_folder();
@@ -203,12 +213,15 @@ fn attempt(job: &Job, out: &Path, show: &mut dyn FnMut(char, Seen<'_>)) -> Resul
     }
     if !broken.is_empty() {
         let logs: Vec<String> = LETTERS.iter().take(count).map(|letter| paths::shown(&folder.join(console_of(*letter)))).collect();
-        return Err(exit::infrastructure(format!("{} (consoles: {})", broken.join("; "), logs.join(", "))));
+        let error = exit::infrastructure(format!("{} (consoles: {})", broken.join("; "), logs.join(", ")));
+        // On the host's own CPU nothing is translated: there it would be the kernel's own fault.
+        let victims = if accel == Accel::Kvm { Vec::new() } else { stale_code::victims(&folder, &LETTERS[..count]) };
+        return if victims.is_empty() { Err(error) } else { Ok(Attempt::StaleCode { victims, error }) };
     }
     for (letter, kind) in LETTERS.into_iter().take(count).flat_map(|letter| [(letter, "cpio"), (letter, "disk")]) {
         fs::remove_file(folder.join(format!("{letter}.{kind}")))?;
     }
-    Ok(outcome)
+    Ok(Attempt::Ended(outcome))
 }
 
 /// What the guest's first process is told.
